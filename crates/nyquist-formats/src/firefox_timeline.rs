@@ -4,7 +4,8 @@
 //! The members are those of `devtools/client/performance` in Firefox' sources; the tables are described in
 //! <https://github.com/firefox-devtools/profiler/blob/main/docs-developer/gecko-profile-format.md>.
 
-use nyquist_profile::{FuncKind, Measure, StackId, Unit};
+use nyquist_profile::{FuncKind, Measure, StackId, StringId, Unit};
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -136,15 +137,19 @@ fn stacks(importer: &mut Importer, it: &PanelThread) -> Vec<Option<StackId>> {
     let (prefix, frame) = (it.stack_table.column("prefix"), it.stack_table.column("frame"));
     let (location, line) = (it.frame_table.column("location"), it.frame_table.column("line"));
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(it.stack_table.data.len());
+    let mut locations = Locations { texts: &it.string_table, known: FxHashMap::default() };
     for row in &it.stack_table.data {
         let code = index(row, frame).and_then(|place| it.frame_table.data.get(place)).and_then(|code| {
-            let text = it.string_table.get(index(code, location)?)?;
-            Some((text, index(code, line).and_then(|line| u32::try_from(line).ok())))
+            let location = locations.find(importer, index(code, location)?)?;
+            Some((location, index(code, line).and_then(|line| u32::try_from(line).ok())))
         });
         let has_prefix = prefix.and_then(|column| row.get(column)).is_some_and(|prefix| !prefix.is_null());
         let before = index(row, prefix).and_then(|place| stacks.get(place).copied().flatten());
-        let stack = code.filter(|_| !has_prefix || before.is_some()).map(|(text, line)| {
-            let frame = importer.frame(&code_position(text, line));
+        let stack = code.filter(|_| !has_prefix || before.is_some()).map(|(location, line)| {
+            let Location { name, file, start_line, kind } = location;
+            let line = line.or(start_line);
+            let code = CodePosition { start_line, line, kind, ..CodePosition::default() };
+            let frame = importer.frame_of(name, file, &code);
             importer.stack(before, frame)
         });
         stacks.push(stack);
@@ -152,12 +157,37 @@ fn stacks(importer: &mut Importer, it: &PanelThread) -> Vec<Option<StackId>> {
     stacks
 }
 
+/// The locations of a thread's table of texts. Each is processed once, because many frames may have the same long one.
+struct Locations<'a> {
+    texts: &'a [String],
+    known: FxHashMap<usize, Location>,
+}
+
+#[derive(Clone, Copy)]
+struct Location {
+    name: Option<StringId>,
+    file: Option<StringId>,
+    start_line: Option<u32>,
+    kind: FuncKind,
+}
+
+impl Locations<'_> {
+    fn find(&mut self, importer: &mut Importer, place: usize) -> Option<Location> {
+        let text = self.texts.get(place)?;
+        Some(*self.known.entry(place).or_insert_with(|| {
+            let CodePosition { name, file, start_line, kind, .. } = code_position(text);
+            let mut intern = |text: &str| (!text.is_empty()).then(|| importer.builder().intern_string(text));
+            Location { name: intern(name), file: file.and_then(&mut intern), start_line, kind }
+        }))
+    }
+}
+
 /// The code of a location: `name (file:///a.js:17)`, with a column behind the line in later versions, or a label of the
-/// browser's own code. The line is that of the function, and the frame may have the executed one.
-fn code_position(location: &str, line: Option<u32>) -> CodePosition<'_> {
+/// browser's own code. The line is that of the function.
+fn code_position(location: &str) -> CodePosition<'_> {
     let place = location.strip_suffix(')').and_then(|text| text.rsplit_once(" ("));
     let Some((name, place)) = place.filter(|(_, place)| place.contains(':')) else {
-        return CodePosition { name: location, line, ..CodePosition::default() };
+        return CodePosition { name: location, ..CodePosition::default() };
     };
     let number = |text: &str| text.parse::<u32>().ok();
     let (file, start_line) = match place.rsplit_once(':').map(|(rest, last)| (rest, number(last))) {
@@ -167,14 +197,7 @@ fn code_position(location: &str, line: Option<u32>) -> CodePosition<'_> {
         },
         _ => (place, None),
     };
-    CodePosition {
-        name,
-        file: Some(file),
-        start_line,
-        line: line.or(start_line),
-        kind: FuncKind::JavaScript,
-        ..CodePosition::default()
-    }
+    CodePosition { name, file: Some(file), start_line, kind: FuncKind::JavaScript, ..CodePosition::default() }
 }
 
 #[cfg(test)]
@@ -204,6 +227,19 @@ pub(crate) mod tests {
             (profile.func(frame.func).line, frame.line)
         };
         assert_eq!((place("main"), place("work")), ((Some(4), Some(9)), (Some(12), Some(12))));
+    }
+
+    /// A text is processed once. If it were for each of its frames, this would take hours.
+    #[test]
+    fn a_long_name_of_many_frames_costs_once() {
+        let frames: Vec<String> = (0..100_000).map(|line| format!("[1,null,null,{line}]")).collect();
+        let stacks: Vec<String> = (0..100_000).map(|frame| format!("[null,{frame}]")).collect();
+        let text = FILE
+            .replace("main", &"x".repeat(1 << 19))
+            .replace("[0],[1,null,null,9],[2,null]", &frames.join(","))
+            .replace("[null,0],[0,1],[1,2]", &stacks.join(","));
+        let profile = read(text.as_bytes()).unwrap().profile;
+        assert_eq!((profile.funcs().len(), profile.stacks().len()), (1, 100_000));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It is described in <https://downloads.haskell.org/ghc/latest/docs/users_guide/profiling.html>, "JSON profile
 //! format".
 
-use nyquist_profile::{StackId, Unit};
+use nyquist_profile::{FrameId, StackId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, ReadError};
@@ -53,10 +53,14 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     let name = ThreadName { pid: "0", process: program, tid: "0", thread: program };
     let mut queue = SampleQueue::new(importer.thread(name));
     let known: FxHashMap<u64, Place<'_>> = centres.nodes.iter().map(|it| (id(it), place(it))).collect();
+    let mut frames: FxHashMap<u64, FrameId> = FxHashMap::default();
     let mut stacks: Vec<StackId> = Vec::with_capacity(calls.nodes.len());
     for node in &calls.nodes {
         let prefix = node.parent.and_then(|parent| stacks.get(parent).copied());
-        let stack = push(&mut importer, prefix, known.get(&id(node)).copied());
+        let centre = known.get(&id(node)).copied();
+        // Many nodes have the same centre, whose name may be long.
+        let frame = *frames.entry(id(node)).or_insert_with(|| frame(&mut importer, centre));
+        let stack = importer.stack(prefix, frame);
         stacks.push(stack);
         let amount = node.members[1 + at].number().unwrap_or(0.0) as u64;
         queue.add(&mut importer, Some(stack), amount.saturating_mul(values[at].factor));
@@ -81,8 +85,8 @@ pub(crate) struct Place<'a> {
     pub(crate) source: &'a str,
 }
 
-/// The stack with a cost centre, which is called `Main.work`.
-pub(crate) fn push(importer: &mut Importer, prefix: Option<StackId>, centre: Option<Place<'_>>) -> StackId {
+/// The frame of a cost centre, which is called `Main.work`.
+pub(crate) fn frame(importer: &mut Importer, centre: Option<Place<'_>>) -> FrameId {
     let name = centre.map_or_else(|| "(unknown)".to_owned(), |it| format!("{}.{}", it.module, it.label));
     let place = centre.and_then(|it| it.source.split_once(':'));
     let line = place.and_then(|(_, place)| {
@@ -91,14 +95,7 @@ pub(crate) fn push(importer: &mut Importer, prefix: Option<StackId>, centre: Opt
         digits[..end].parse().ok()
     });
     let file = place.map(|(file, _)| file);
-    let frame = importer.frame(&CodePosition {
-        name: &name,
-        file,
-        line,
-        start_line: line,
-        ..CodePosition::default()
-    });
-    importer.stack(prefix, frame)
+    importer.frame(&CodePosition { name: &name, file, line, start_line: line, ..CodePosition::default() })
 }
 
 #[cfg(test)]
@@ -129,6 +126,12 @@ pub(crate) mod tests {
             read_value(b"{}", None).is_err()
                 && read_value(&FILE.as_bytes()[..FILE.len() - 40], None).is_err()
         );
+        // A long name costs once. If it did for each node, this would take hours.
+        let long = FILE.replace("work", &"x".repeat(1 << 19)).replace(
+            r#"{"id": 2, "entries": 5, "alloc": 800, "ticks": 20, "children": []}"#,
+            &vec![r#"{"id":2,"ticks":1}"#; 100_000].join(","),
+        );
+        assert_eq!(read_value(long.as_bytes(), None).unwrap().profile.funcs().len(), 2);
         // As deep as calls are.
         let nodes = 5000;
         let deep = format!(

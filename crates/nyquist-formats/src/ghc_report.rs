@@ -5,7 +5,7 @@
 use nyquist_profile::{StackId, Unit};
 
 use crate::error::{ImportedProfile, Note, ReadError};
-use crate::ghc_json::{Place, push};
+use crate::ghc_json::{Place, frame};
 use crate::import::{Importer, ThreadName};
 use crate::values::{SampleQueue, SampleValueKind, choose};
 
@@ -58,7 +58,8 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
             continue;
         };
         open.truncate(row.depth);
-        let stack = push(&mut importer, open.last().copied(), Some(row.place));
+        let frame = frame(&mut importer, Some(row.place));
+        let stack = importer.stack(open.last().copied(), frame);
         open.push(stack);
         let amount = [sums.time(&row), sums.bytes(&row), row.entries][at];
         queue.add(&mut importer, Some(stack), amount);

@@ -96,6 +96,11 @@ impl Importer {
         &mut self.builder
     }
 
+    /// A text that was interned.
+    pub(crate) fn text(&self, id: StringId) -> &str {
+        self.builder.profile().string(id)
+    }
+
     /// Adds a note for the user.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);

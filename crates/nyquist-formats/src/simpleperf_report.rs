@@ -2,7 +2,7 @@
 //!
 //! The messages are described in `cmd_report_sample.proto` of Android's `platform/system/extras`.
 
-use nyquist_profile::{FrameId, FuncKind, LibId, StackId, ThreadIndex, Unit};
+use nyquist_profile::{FrameId, FuncKind, LibId, StackId, StringId, ThreadIndex, Unit};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
@@ -234,12 +234,15 @@ fn unit(event: &str) -> Unit {
 struct ReportCode<'a> {
     files: &'a FxHashMap<u32, ReportFile>,
     libs: FxHashMap<u32, LibId>,
+    /// The names of symbols, by file and number: many addresses have the same, perhaps long, name.
+    names: FxHashMap<(u32, i32), StringId>,
     frames: FxHashMap<CallChainEntry, FrameId>,
 }
 
 impl<'a> ReportCode<'a> {
     fn new(files: &'a FxHashMap<u32, ReportFile>) -> Self {
-        Self { files, libs: FxHashMap::default(), frames: FxHashMap::default() }
+        let (libs, names, frames) = (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
+        Self { files, libs, names, frames }
     }
 
     /// The stack of a call chain, whose innermost entry is the first one.
@@ -264,16 +267,22 @@ impl<'a> ReportCode<'a> {
             Some(&lib) => lib,
             None => *self.libs.entry(entry.file_id).or_insert_with(|| importer.lib(&file.path, None)),
         });
-        let unknown = format!("{:#x}", entry.vaddr_in_file);
-        importer.frame(&CodePosition {
-            name: symbol.map_or(&unknown, String::as_str),
+        let name = match symbol.filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let key = (entry.file_id, entry.symbol_id);
+                *self.names.entry(key).or_insert_with(|| importer.builder().intern_string(name))
+            }
+            None => importer.builder().intern_string(&format!("{:#x}", entry.vaddr_in_file)),
+        };
+        let code = CodePosition {
             lib,
             address: u32::try_from(entry.vaddr_in_file).ok(),
             is_kernel: file.is_some_and(|file| file.path.starts_with("[kernel")),
             is_jit: entry.execution_type == 2,
             kind: FuncKind::Native,
             ..CodePosition::default()
-        })
+        };
+        importer.frame_of(Some(name), None, &code)
     }
 }
 
@@ -355,6 +364,19 @@ pub(crate) mod tests {
             (vec!["work 1".to_owned()], "page-faults")
         );
         assert_eq!(faults.meta().interval, 250_000);
+    }
+
+    /// A name is processed once. If it were for each of its addresses, this would take hours.
+    #[test]
+    fn a_long_name_at_many_addresses_costs_once() {
+        let name = "x".repeat(1 << 19);
+        let files = FxHashMap::from_iter([(0, ReportFile { id: 0, path: "/a".into(), symbols: vec![name] })]);
+        let mut importer = Importer::new("x", "y");
+        let mut code = ReportCode::new(&files);
+        for vaddr_in_file in 0..100_000 {
+            code.frame(&mut importer, &CallChainEntry { vaddr_in_file, ..entry(0, 0) });
+        }
+        assert_eq!(importer.builder().profile().funcs().len(), 1);
     }
 
     #[test]

@@ -63,7 +63,30 @@ fn values(calls: &[TraceRecord]) -> Vec<SampleValueKind> {
 struct TracedThread {
     spans: Spans,
     open: Vec<u32>,
+    /// How often each method is open, so that the end of one that is not needs no search.
+    counts: FxHashMap<u32, u32>,
     time: u64,
+}
+
+impl TracedThread {
+    fn new(spans: Spans) -> Self {
+        Self { spans, open: Vec::new(), counts: FxHashMap::default(), time: 0 }
+    }
+
+    /// Leaves a method, and with it what an exception skipped. Returns whether it was open.
+    fn leave(&mut self, importer: &mut Importer, time: u64, method: u32) -> bool {
+        if self.counts.get(&method).is_none_or(|&count| count == 0) {
+            return false;
+        }
+        while let Some(left) = self.open.pop() {
+            self.spans.close(importer, time);
+            self.counts.entry(left).and_modify(|count| *count -= 1);
+            if left == method {
+                break;
+            }
+        }
+        true
+    }
 }
 
 fn import(sections: &Sections, calls: &[TraceRecord], value: &SampleValueKind) -> Importer {
@@ -85,7 +108,7 @@ fn import(sections: &Sections, calls: &[TraceRecord], value: &SampleValueKind) -
             let tid = call.thread.to_string();
             let name = sections.threads.get(&call.thread).map_or(tid.as_str(), String::as_str);
             let name = ThreadName { pid: &pid, process: &process, tid: &tid, thread: name };
-            TracedThread { spans: Spans::new(importer.thread(name)), open: Vec::new(), time: 0 }
+            TracedThread::new(Spans::new(importer.thread(name)))
         });
         thread.time = thread.time.max(time);
         if call.enters {
@@ -93,14 +116,9 @@ fn import(sections: &Sections, calls: &[TraceRecord], value: &SampleValueKind) -
                 *frames.entry(call.method).or_insert_with(|| frame(&mut importer, sections, call.method));
             thread.spans.open(&mut importer, time, frame, false);
             thread.open.push(call.method);
-        } else if let Some(place) = thread.open.iter().rposition(|&method| method == call.method) {
-            // What an exception skipped is left with it.
-            for _ in place..thread.open.len() {
-                thread.spans.close(&mut importer, time);
-            }
-            thread.open.truncate(place);
+            *thread.counts.entry(call.method).or_default() += 1;
         } else {
-            unentered += 1;
+            unentered += u64::from(!thread.leave(&mut importer, time, call.method));
         }
     }
     for thread in order {

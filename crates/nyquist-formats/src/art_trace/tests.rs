@@ -68,3 +68,16 @@ fn a_trace_that_is_cut_off_says_so() {
     assert!(read_value(&header(9, 14), None).unwrap_err().to_string().contains("version 9"));
     assert!(read_value(b"*version\n3\n*end\n", None).is_err());
 }
+
+/// The end of a method that was not entered needs no search in those that were. With one, this would take hours.
+#[test]
+fn ends_of_unknown_methods_cost_no_search() {
+    const COUNT: u32 = 100_000;
+    let entered = |at: u32| [&7_u16.to_le_bytes()[..], &0x10_u32.to_le_bytes(), &at.to_le_bytes()].concat();
+    let left = |at: u32| [&7_u16.to_le_bytes()[..], &0x15_u32.to_le_bytes(), &at.to_le_bytes()].concat();
+    let records = (0..COUNT).map(entered).chain((COUNT..2 * COUNT).map(left)).flatten();
+    let bytes = [sections("wall").into_bytes(), header(2, 0), records.collect()].concat();
+    let read = read_value(&bytes, None).unwrap();
+    assert_eq!(read.profile.stacks().len(), COUNT as usize);
+    assert!(matches!(read.notes[..], [Note::LeftOut { count, .. }] if count == u64::from(COUNT)));
+}

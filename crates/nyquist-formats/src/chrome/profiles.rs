@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::event::Event;
 use super::unparsed_value::{ThreadId, microseconds};
 use crate::import::Importer;
-use crate::v8::{CpuProfileSamples, Node, Tree};
+use crate::v8::{CpuProfileSamples, Node, Tree, signed_step};
 
 /// A profile, as far as its parts are known.
 #[derive(Default)]
@@ -85,14 +85,16 @@ impl CpuProfiles {
             let Some(first) = profile.chunks.first() else { continue };
             // If the trace does not have a profile's head, the time when its first part was written is used.
             let (owner, start) = profile.head.unwrap_or_else(|| (first.writer.clone(), first.time));
-            let mut tree = Tree::default();
-            tree.add(importer, &profile.nodes);
-            let mut samples = CpuProfileSamples::new(thread(importer, &owner), start);
+            let tree = Tree::of(importer, &profile.nodes);
+            let thread = thread(importer, &owner);
+            let mut samples = CpuProfileSamples::new(importer, &tree, (thread, start));
             for chunk in profile.chunks {
-                samples.add(&chunk.samples, &chunk.deltas);
+                let deltas = chunk.deltas.iter().copied().chain(std::iter::repeat(0.0));
+                for (&node, delta) in chunk.samples.iter().zip(deltas) {
+                    samples.add_after(node, signed_step(delta));
+                }
             }
-            samples.end_at(profile.end);
-            unknown += samples.add_to(importer, &tree);
+            unknown += samples.finish(profile.end);
         }
         unknown
     }

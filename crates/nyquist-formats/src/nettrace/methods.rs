@@ -12,7 +12,7 @@ const JITTED: u32 = 8;
 pub(super) struct Method {
     start: u64,
     end: u64,
-    module: u64,
+    pub(super) module: u64,
     /// As in C#, with its types: `System.String.Concat(class System.String)`.
     pub(super) name: String,
     pub(super) is_jit: bool,
@@ -73,11 +73,16 @@ impl Methods {
         self.methods.sort_by_key(|method| method.start);
     }
 
-    /// The method at an address, and the path of its module.
-    pub(super) fn find(&self, address: u64) -> Option<(&Method, Option<&str>)> {
+    /// The number of the method at an address.
+    pub(super) fn find(&self, address: u64) -> Option<usize> {
         let after = self.methods.partition_point(|method| method.start <= address);
-        let method = self.methods.get(after.checked_sub(1)?)?;
-        let module = self.modules.get(&method.module).map(String::as_str);
-        (address < method.end).then_some((method, module))
+        let number = after.checked_sub(1)?;
+        self.methods.get(number).filter(|method| address < method.end).map(|_| number)
+    }
+
+    /// The method with a number, and the path of its module.
+    pub(super) fn get(&self, number: usize) -> Option<(&Method, Option<&str>)> {
+        let method = self.methods.get(number)?;
+        Some((method, self.modules.get(&method.module).map(String::as_str)))
     }
 }

@@ -271,14 +271,17 @@ struct TraceStacks<'t, 'a> {
     trace: &'t Trace<'a>,
     pointer_size: usize,
     stacks: FxHashMap<(usize, Innermost), Option<StackId>>,
+    /// By address, and for methods by their numbers: many addresses have the same, perhaps long, name.
     frames: FxHashMap<u64, FrameId>,
-    libs: FxHashMap<String, LibId>,
+    methods: FxHashMap<usize, FrameId>,
+    libs: FxHashMap<u64, LibId>,
 }
 
 impl<'t, 'a> TraceStacks<'t, 'a> {
     fn new(trace: &'t Trace<'a>, pointer_size: usize) -> Self {
-        let (stacks, frames, libs) = (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
-        Self { trace, pointer_size, stacks, frames, libs }
+        let (stacks, frames) = (FxHashMap::default(), FxHashMap::default());
+        let (methods, libs) = (FxHashMap::default(), FxHashMap::default());
+        Self { trace, pointer_size, stacks, frames, methods, libs }
     }
 
     /// The stack with this number, from 1 on.
@@ -311,23 +314,27 @@ impl<'t, 'a> TraceStacks<'t, 'a> {
             return frame;
         }
         let frame = match self.trace.methods.find(address) {
-            Some((method, module)) => {
-                let lib = module.map(|path| match self.libs.get(path) {
-                    Some(&lib) => lib,
-                    None => *self.libs.entry(path.to_owned()).or_insert_with(|| importer.lib(path, None)),
-                });
-                importer.frame(&CodePosition {
-                    name: &method.name,
-                    lib,
-                    is_jit: method.is_jit,
-                    ..CodePosition::default()
-                })
-            }
+            Some(number) => self.method(importer, number),
             None => {
                 importer.frame(&CodePosition { name: &format!("{address:#x}"), ..CodePosition::default() })
             }
         };
         self.frames.insert(address, frame);
+        frame
+    }
+
+    fn method(&mut self, importer: &mut Importer, number: usize) -> FrameId {
+        if let Some(&frame) = self.methods.get(&number) {
+            return frame;
+        }
+        let code = self.trace.methods.get(number).map(|(method, path)| CodePosition {
+            name: &method.name,
+            lib: path.map(|path| *self.libs.entry(method.module).or_insert_with(|| importer.lib(path, None))),
+            is_jit: method.is_jit,
+            ..CodePosition::default()
+        });
+        let frame = importer.frame(&code.unwrap_or_default());
+        self.methods.insert(number, frame);
         frame
     }
 }

@@ -58,3 +58,25 @@ fn other_versions_are_refused_by_name() {
     );
     assert!(read_value(b"Nettrace", None).is_err());
 }
+
+/// A name is processed once. If it were for each of its addresses, this would take hours.
+#[test]
+fn a_long_name_at_many_addresses_costs_once() {
+    const COUNT: u32 = 100_000;
+    let name = "x".repeat(1 << 19);
+    let mut out = made::begin();
+    let described = [
+        made::described(1, "Microsoft-DotNETCore-SampleProfiler", 0),
+        made::described(2, "Microsoft-Windows-DotNETRuntimeRundown", 144),
+    ];
+    made::object(&mut out, "MetadataBlock", &made::events(&described));
+    let addresses: Vec<u64> = (0..u64::from(COUNT)).map(|at| 0x10_0000 + at).collect();
+    let stacks: Vec<&[u64]> = addresses.chunks(1000).collect();
+    made::object(&mut out, "StackBlock", &made::stack_block(1, &stacks));
+    let samples: Vec<_> = (0..stacks.len()).map(|at| made::sample(7, at as u32 + 1, at as u64, 2)).collect();
+    made::object(&mut out, "EventBlock", &made::events(&samples));
+    made::object(&mut out, "EventBlock", &made::events(&[made::method(0x10_0000, COUNT, "a", &name)]));
+    out.push(1);
+    let profile = read_value(&out, None).unwrap().profile;
+    assert_eq!((profile.funcs().len(), profile.stacks().len()), (1, 1000));
+}

@@ -8,6 +8,7 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod write;
 
 pub use read::{TableReader, read, read_labelled};

@@ -18,9 +18,10 @@ const MAX_PAGE_BYTES: u32 = 64 << 20;
 /// The entries of a list: the frames of a stack, or the labels of a process.
 pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 
-/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small.
-const VALUES_PER_BYTE: u64 = 4096;
-const MORE_VALUES: u64 = 1 << 20;
+/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small. A thread
+/// that waits for hours with one stack of a hundred frames has a hundred values for each byte.
+const VALUES_PER_BYTE: u64 = 128;
+const MORE_VALUES: u64 = 1 << 25;
 
 /// The values that may still be read of a file.
 #[derive(Clone, Debug)]
@@ -247,5 +248,22 @@ impl PageReader for Pages {
 
     fn skip_next_page(&mut self) -> Result<()> {
         Err(refused("pages are read in order"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A megabyte of pages of equal values would otherwise be read for minutes.
+    #[test]
+    fn values_are_in_proportion_to_the_file() {
+        let budget = ValueBudget::new(1_000_000);
+        assert!((0..16).all(|_| budget.take(10_000_000).is_ok()));
+        assert_eq!(
+            budget.take(10_000_000).unwrap_err().to_string(),
+            "Parquet error: its values are out of all proportion to its length"
+        );
+        assert!(ValueBudget::new(0).take(30_000_000).is_ok(), "a small file may have many");
     }
 }

@@ -1,19 +1,19 @@
 //! Reads tables: one file, or those of one machine as one profile.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 
-use ::parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use ::parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use ::parquet::errors::{ParquetError, Result as TableResult};
 use ::parquet::file::metadata::{
     ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
 };
 use bytes::Bytes;
-use nyquist_profile::{FrameId, StackId, ThreadIndex, Unit};
+use nyquist_profile::{FrameId, LibId, StackId, StringId, ThreadIndex, Unit};
 use rustc_hash::FxHashMap;
 
 use super::column::Column;
 use super::pages::ValueBudget;
+use super::texts::{KnownTexts, MAX_TEXT};
 use super::{CPU, INTERVAL_KEY, OFF_CPU, PRODUCT_KEY, schema};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{CodePosition, Importer, ThreadName};
@@ -22,9 +22,6 @@ use crate::pprof::factor_of;
 use crate::values::{SampleValueKind, choose};
 
 const FORMAT: &str = "a Parquet table of a profile";
-
-/// The maximum length of a name. Longer names are truncated.
-const MAX_NAME: usize = 1 << 16;
 
 /// Reads a file, with the rows of CPU time and of waiting, or else of the first kind.
 ///
@@ -109,12 +106,15 @@ impl TableReader {
                 let source = (file, group);
                 let mut kind = Column::<ByteArrayType>::open(source, ("kind", false), &budget)?;
                 let mut unit = Column::<ByteArrayType>::open(source, ("unit", false), &budget)?;
+                let mut known = KnownTexts::new();
                 while let (Some(rows @ 1..), Some(_)) = (kind.advance()?, unit.advance()?) {
                     for row in 0..rows {
-                        let name = text(kind.value(row));
-                        if kinds.len() < MAX_KINDS && !kinds.contains_key(&*name) {
-                            kinds.insert(name.into_owned(), text(unit.value(row)).into_owned());
-                        }
+                        let (Some(kind), Some(unit)) = (kind.value(row), unit.value(row)) else { continue };
+                        known.find(kind, |name| {
+                            if kinds.len() < MAX_KINDS && !kinds.contains_key(name) {
+                                kinds.insert(name.to_owned(), text(unit.data()));
+                            }
+                        });
                     }
                 }
             }
@@ -148,13 +148,12 @@ fn malformed(error: &ParquetError) -> ReadError {
     ReadError::Malformed { format: FORMAT, problem: error.to_string() }
 }
 
-fn text(bytes: Option<&ByteArray>) -> std::borrow::Cow<'_, str> {
-    let bytes = bytes.map_or(&[][..], ByteArray::data);
-    String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_NAME)])
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT)]).into_owned()
 }
 
 fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MAX_NAME)]
+    &name[..name.floor_char_boundary(MAX_TEXT)]
 }
 
 /// Which rows are read.
@@ -234,10 +233,6 @@ impl Columns {
             Err(super::pages::refused("its columns have different numbers of rows"))
         }
     }
-
-    fn text(&self, column: usize, row: usize) -> std::borrow::Cow<'_, str> {
-        text(self.texts[column].value(row))
-    }
 }
 
 /// A column for each name, or the first error.
@@ -249,27 +244,8 @@ fn opened<const N: usize>(
     columns.try_into().map_err(|_| super::pages::refused("its columns have other names"))
 }
 
-/// A text as a key. It shares the memory of its page.
-#[derive(Clone, PartialEq)]
-struct KeyText(ByteArray);
-
-impl Eq for KeyText {}
-
-impl Hash for KeyText {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.data().hash(state);
-    }
-}
-
-impl KeyText {
-    /// An entry of a row.
-    fn of(column: &Column<ByteArrayType>, row: usize, place: usize) -> Self {
-        Self(column.list(row).get(place).cloned().unwrap_or_else(|| ByteArray::from(Vec::new())))
-    }
-}
-
 /// The texts of a frame, and its line.
-type FrameKey = ([KeyText; FRAME_TEXTS.len()], i32);
+type FrameKey = ([StringId; FRAME_TEXTS.len()], i32);
 
 struct RowReader<'a> {
     importer: Importer,
@@ -277,8 +253,12 @@ struct RowReader<'a> {
     labels: &'a WantedLabels<'a>,
     /// Which of the wanted labels some row has, and the keys that there are.
     found: Vec<bool>,
-    keys: Vec<String>,
-    threads: FxHashMap<[KeyText; 4], ThreadIndex>,
+    keys: Vec<StringId>,
+    texts: KnownTexts<StringId>,
+    /// The text that is empty.
+    empty: StringId,
+    threads: FxHashMap<[StringId; 4], ThreadIndex>,
+    modules: FxHashMap<(StringId, StringId), (Option<LibId>, bool)>,
     frames: FxHashMap<FrameKey, FrameId>,
     /// The last stack: its frames, each with the stack that it ends.
     last: Vec<(FrameId, StackId)>,
@@ -291,14 +271,19 @@ struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    fn new(importer: Importer, wanted: &'a WantedKind, labels: &'a WantedLabels<'a>) -> Self {
+    fn new(mut importer: Importer, wanted: &'a WantedKind, labels: &'a WantedLabels<'a>) -> Self {
+        let mut intern = |text: &str| importer.builder().intern_string(text);
+        let (empty, keys) = (intern(""), TEXTS[..KIND].iter().map(|key| intern(key)).collect());
         Self {
             importer,
             wanted,
             labels,
             found: vec![false; labels.keys().len()],
-            keys: TEXTS[..KIND].iter().map(|&key| key.to_owned()).collect(),
+            keys,
+            texts: KnownTexts::new(),
+            empty,
             threads: FxHashMap::default(),
+            modules: FxHashMap::default(),
             frames: FxHashMap::default(),
             last: Vec::new(),
             clocks: FxHashMap::default(),
@@ -321,7 +306,7 @@ impl<'a> RowReader<'a> {
                 return Ok(());
             }
             for row in 0..rows {
-                if self.has_labels(&columns, row) {
+                if self.labels.keys().is_empty() || self.has_labels(&columns, row) {
                     self.read_row(&columns, row);
                 }
             }
@@ -335,15 +320,17 @@ impl<'a> RowReader<'a> {
             let mut has = false;
             if let Some(column) = TEXTS[..KIND].iter().position(|text| text == key) {
                 has_key = true;
-                has = is_one_of(values, |value| columns.text(column, row) == value);
+                let text = self.text(&columns.texts[column], row, 0);
+                has = is_one_of(values, |value| self.importer.text(text) == value);
             }
-            for (label, text_of) in columns.label_keys.list(row).iter().zip(columns.label_values.list(row)) {
-                let label = text(Some(label));
-                if label == *key {
+            for entry in 0..columns.label_keys.list(row).len().min(columns.label_values.list(row).len()) {
+                let label = self.text(&columns.label_keys, row, entry);
+                if self.importer.text(label) == *key {
                     has_key = true;
-                    has |= is_one_of(values, |value| text(Some(text_of)) == value);
-                } else if self.keys.len() < MAX_KINDS && !self.keys.iter().any(|known| *known == *label) {
-                    self.keys.push(label.into_owned());
+                    let text = self.text(&columns.label_values, row, entry);
+                    has |= is_one_of(values, |value| self.importer.text(text) == value);
+                } else if self.keys.len() < MAX_KINDS && !self.keys.contains(&label) {
+                    self.keys.push(label);
                 }
             }
             self.found[place] |= has_key;
@@ -352,10 +339,20 @@ impl<'a> RowReader<'a> {
         has_all
     }
 
+    /// An entry of a row. One that is missing is empty.
+    fn text(&mut self, column: &Column<ByteArrayType>, row: usize, place: usize) -> StringId {
+        let (importer, empty) = (&mut self.importer, self.empty);
+        column
+            .list(row)
+            .get(place)
+            .map_or(empty, |text| self.texts.find(text, |text| importer.builder().intern_string(text)))
+    }
+
     fn read_row(&mut self, columns: &Columns, row: usize) {
-        let kind = columns.text(KIND, row);
+        let kind = self.text(&columns.texts[KIND], row, 0);
+        let kind = self.importer.text(kind);
         let off_cpu = self.wanted.is_cpu && kind == OFF_CPU;
-        if kind != *self.wanted.value.name && !off_cpu {
+        if *kind != *self.wanted.value.name && !off_cpu {
             self.left_out += 1;
             return;
         }
@@ -397,13 +394,11 @@ impl<'a> RowReader<'a> {
 
     fn thread(&mut self, columns: &Columns, row: usize) -> ThreadIndex {
         let [_, process, pid, thread, tid, _] = &columns.texts;
-        let key = [process, pid, thread, tid].map(|column| KeyText::of(column, row, 0));
+        let key = [process, pid, thread, tid].map(|column| self.text(column, row, 0));
         if let Some(&known) = self.threads.get(&key) {
             return known;
         }
-        let [process, pid, thread, tid] = &key;
-        let names = [process, pid, thread, tid].map(|bytes| text(Some(&bytes.0)));
-        let [process, pid, thread, tid] = &names;
+        let [process, pid, thread, tid] = &key.map(|text| self.importer.text(text).to_owned());
         let index = self.importer.thread(ThreadName { pid, process, tid, thread });
         self.threads.insert(key, index);
         index
@@ -427,24 +422,29 @@ impl<'a> RowReader<'a> {
 
     fn frame(&mut self, columns: &Columns, row: usize, place: usize) -> FrameId {
         let [function, file, module, build_id] = &columns.frames;
-        let texts = [function, file, module, build_id].map(|column| KeyText::of(column, row, place));
-        let key = (texts, columns.lines.list(row).get(place).copied().unwrap_or(0));
-        if let Some(&known) = self.frames.get(&key) {
+        let texts = [function, file, module, build_id].map(|column| self.text(column, row, place));
+        let line = columns.lines.list(row).get(place).copied().unwrap_or(0);
+        if let Some(&known) = self.frames.get(&(texts, line)) {
             return known;
         }
-        let (texts, line) = &key;
-        let [name, file, module, build_id] = texts.each_ref().map(|bytes| text(Some(&bytes.0)));
-        let lib = (!module.is_empty()).then(|| self.importer.lib(&module, Some(&*build_id)));
-        let frame = self.importer.frame(&CodePosition {
-            name: &name,
-            lib,
-            file: Some(&*file),
-            line: u32::try_from(*line).ok(),
-            is_kernel: is_kernel(&module),
-            ..CodePosition::default()
-        });
-        self.frames.insert(key, frame);
+        let [name, file, module, build_id] = texts;
+        let is_there = |text: &StringId| *text != self.empty;
+        let (name, file) = (Some(name).filter(is_there), Some(file).filter(is_there));
+        let (lib, is_kernel) = self.module(module, build_id);
+        let code = CodePosition { lib, line: u32::try_from(line).ok(), is_kernel, ..CodePosition::default() };
+        let frame = self.importer.frame_of(name, file, &code);
+        self.frames.insert((texts, line), frame);
         frame
+    }
+
+    /// The lib of a module, and whether it is the kernel.
+    fn module(&mut self, module: StringId, build_id: StringId) -> (Option<LibId>, bool) {
+        if let Some(&known) = self.modules.get(&(module, build_id)) {
+            return known;
+        }
+        let [path, id] = [module, build_id].map(|text| self.importer.text(text).to_owned());
+        let lib = (!path.is_empty()).then(|| self.importer.lib(&path, Some(&*id)));
+        *self.modules.entry((module, build_id)).or_insert((lib, is_kernel(&path)))
     }
 
     fn finish(
@@ -453,7 +453,8 @@ impl<'a> RowReader<'a> {
         product: Option<String>,
     ) -> Result<ImportedProfile, ReadError> {
         if let Some(missing) = self.found.iter().position(|found| !found) {
-            return Err(unknown(self.labels.keys()[missing].0, self.keys.iter().map(String::as_str)));
+            let keys = self.keys.iter().map(|&key| self.importer.text(key));
+            return Err(unknown(self.labels.keys()[missing].0, keys));
         }
         self.importer.note_left_out(self.negative, "negative values");
         self.importer.note_left_out(self.left_out, "rows of other kinds: import --event NAME reads them");

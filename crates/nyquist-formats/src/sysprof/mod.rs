@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 
-use nyquist_profile::{FrameId, LibId, Measure, StackId, ThreadIndex, Unit};
+use nyquist_profile::{FrameId, LibId, Measure, StackId, StringId, ThreadIndex, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -39,7 +39,10 @@ const SYMBOLS: &[u8] = b"__symbols__";
 const FIRST_CONTEXT: u64 = (-4095_i64) as u64;
 const CONTEXT_KERNEL: u64 = (-128_i64) as u64;
 
-/// The most parents whose mapped files are searched.
+/// What sysprof writes for the name of a function that it does not know, before the file's path.
+const UNKNOWN_IN_FILE: &[u8] = b"In file ";
+
+/// The most parents whose mapped files and names are searched.
 const MAX_PARENTS: usize = 16;
 
 /// Whether a file begins like a capture.
@@ -92,11 +95,13 @@ struct MappedFile<'a> {
     path: &'a [u8],
 }
 
-/// A range of addresses with a name, by the place of the name in the names.
+/// A range of addresses with a name, by the place of the name in the names. Code of the kernel, too, has the process that
+/// executed it.
 struct NamedRange {
     pid: u32,
     start: u64,
-    end: u64,
+    /// Its last address. That of a function whose bounds are not known is the first one.
+    last: u64,
     name: u32,
 }
 
@@ -106,7 +111,8 @@ struct Capture<'a> {
     samples: Vec<CapturedSample<'a>>,
     /// By process and first address.
     maps: BTreeMap<(i32, u64), MappedFile<'a>>,
-    commands: FxHashMap<i32, &'a [u8]>,
+    /// Their first commands, with their times. Later ones are also those of other threads.
+    commands: FxHashMap<i32, (u64, &'a [u8])>,
     parents: FxHashMap<i32, i32>,
     /// Names of code that was made while programs ran.
     jit: FxHashMap<u64, &'a [u8]>,
@@ -146,7 +152,11 @@ impl<'a> Capture<'a> {
                 self.maps.insert((pid, start), file);
             }
             PROCESS => {
-                self.commands.insert(pid, text(cursor));
+                let command = (time, text(cursor));
+                let known = self.commands.entry(pid).or_insert(command);
+                if time < known.0 {
+                    *known = command;
+                }
             }
             FORK => {
                 self.parents.insert(cursor.u32()?.cast_signed(), pid);
@@ -172,9 +182,9 @@ impl<'a> Capture<'a> {
     fn named_ranges(&self) -> Vec<NamedRange> {
         let mut cursor = LeCursor::new(&self.symbols);
         let mut next = || {
-            let (start, end) = (cursor.u64()?, cursor.u64()?);
+            let (start, last) = (cursor.u64()?, cursor.u64()?);
             let (pid, name, _tag, _padding) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
-            (end > 0).then_some(NamedRange { pid, start, end, name })
+            (last > 0).then_some(NamedRange { pid, start, last, name })
         };
         let mut ranges: Vec<_> = std::iter::from_fn(&mut next).collect();
         ranges.sort_by_key(|range| (range.pid, range.start));
@@ -187,6 +197,7 @@ impl<'a> Capture<'a> {
             capture: self,
             ranges,
             names: FxHashMap::default(),
+            jit_names: FxHashMap::default(),
             left: self.symbols.len(),
             frames: FxHashMap::default(),
             libs: FxHashMap::default(),
@@ -202,43 +213,56 @@ impl<'a> Capture<'a> {
     }
 
     fn thread(&self, importer: &mut Importer, pid: i32, tid: i32) -> ThreadIndex {
-        let command = String::from_utf8_lossy(self.commands.get(&pid).copied().unwrap_or_default());
-        let program = command.split(' ').next().unwrap_or_default();
-        let name = program.rsplit('/').next().unwrap_or_default();
+        let name = self.program(pid);
         let (pid, tid) = (pid.to_string(), tid.to_string());
-        let name = if name.is_empty() { &pid } else { name };
+        let name = if name.is_empty() { &pid } else { &name };
         importer.thread(ThreadName { pid: &pid, process: name, tid: &tid, thread: name })
+    }
+
+    /// The name of a process's program, or else of its nearest parent's that has one.
+    fn program(&self, pid: i32) -> String {
+        let command = self.lineage(pid).find_map(|pid| Some((pid, self.commands.get(&pid)?.1)));
+        let Some((pid, command)) = command else { return String::new() };
+        let command = String::from_utf8_lossy(command);
+        let program = command.split(' ').next().unwrap_or_default();
+        // `kworker/0:1` is no path. Threads of the kernel map no files.
+        let maps_files = self.maps.range((pid, 0)..=(pid, u64::MAX)).next().is_some();
+        let is_path = maps_files || program.starts_with('/');
+        program.rsplit('/').next().filter(|_| is_path).unwrap_or(program).to_owned()
     }
 
     /// The file that is mapped at an address of a process, or was by one of its parents.
     fn mapped(&self, pid: i32, address: u64) -> Option<MappedFile<'a>> {
-        let mut pid = pid;
-        for _ in 0..MAX_PARENTS {
+        self.lineage(pid).find_map(|pid| {
             let below = self.maps.range((pid, 0)..=(pid, address)).next_back();
-            if let Some((_, file)) = below.filter(|(_, file)| address < file.end) {
-                return Some(*file);
-            }
-            pid = *self.parents.get(&pid)?;
-        }
-        None
+            below.filter(|(_, file)| address < file.end).map(|(_, file)| *file)
+        })
+    }
+
+    /// A process, its parent, and so on.
+    fn lineage(&self, pid: i32) -> impl Iterator<Item = i32> + '_ {
+        std::iter::successors(Some(pid), |pid| self.parents.get(pid).copied()).take(MAX_PARENTS)
     }
 }
 
 /// The frames of addresses.
-struct Code<'c, 'a> {
-    capture: &'c Capture<'a>,
+struct Code<'c> {
+    capture: &'c Capture<'c>,
     ranges: Vec<NamedRange>,
-    /// Packed names by their places.
-    names: FxHashMap<u32, &'c [u8]>,
+    /// Packed names by their places, and those of [`Capture::jit`] by address. Each is processed once, because many frames may
+    /// have the same long one. `None` where sysprof knows none.
+    names: FxHashMap<u32, Option<StringId>>,
+    jit_names: FxHashMap<u64, StringId>,
     /// How many bytes names may still have. No byte belongs to two names, so together they are no longer than the packed
     /// names; without this, a text without zeros would be copied for each address.
     left: usize,
-    /// By process, address, and whether it is the kernel's.
-    frames: FxHashMap<(i32, u64, bool), FrameId>,
-    libs: FxHashMap<&'a [u8], LibId>,
+    /// By process, address, lookup address, and whether it is the kernel's.
+    frames: FxHashMap<(i32, u64, u64, bool), FrameId>,
+    /// By where their paths are in the file.
+    libs: FxHashMap<*const u8, LibId>,
 }
 
-impl<'c> Code<'c, '_> {
+impl Code<'_> {
     fn stack(&mut self, importer: &mut Importer, sample: &CapturedSample<'_>) -> Option<StackId> {
         let (addresses, _) = sample.addresses.as_chunks::<8>();
         let mut is_kernel = false;
@@ -266,51 +290,57 @@ impl<'c> Code<'c, '_> {
         (address, lookup): (u64, u64),
         is_kernel: bool,
     ) -> FrameId {
-        if let Some(&frame) = self.frames.get(&(pid, lookup, is_kernel)) {
+        if let Some(&frame) = self.frames.get(&(pid, address, lookup, is_kernel)) {
             return frame;
         }
-        let jit = self.capture.jit.get(&address);
-        let name = jit.copied().or_else(|| self.name(if is_kernel { 0 } else { pid }, lookup));
-        let name = name.map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+        let jit = self.jit_name(importer, address);
+        let name = jit.or_else(|| self.name(importer, pid, address));
         let file = if is_kernel { None } else { self.capture.mapped(pid, lookup) };
         let lib = file.map(|file| {
-            let path = String::from_utf8_lossy(file.path);
-            *self.libs.entry(file.path).or_insert_with(|| importer.lib(&path, None))
+            let new = || importer.lib(&String::from_utf8_lossy(file.path), None);
+            *self.libs.entry(file.path.as_ptr()).or_insert_with(new)
         });
         let relative = file.and_then(|file| u32::try_from(lookup.saturating_sub(file.base)).ok());
-        if name.is_empty() && lib.is_some() {
+        if name.is_none() && lib.is_some() {
             // The mapped files may have the name.
             importer.meta_mut().symbolicated = false;
         }
-        let alone = format!("{lookup:#x}");
-        let frame = importer.frame(&CodePosition {
-            name: if name.is_empty() && lib.is_none() { &alone } else { &name },
+        let mut alone = || Some(importer.builder().intern_string(&format!("{lookup:#x}")));
+        let name = name.or_else(|| if lib.is_none() { alone() } else { None });
+        let code = CodePosition {
             lib,
             address: relative,
             is_kernel,
             is_jit: jit.is_some(),
             ..CodePosition::default()
-        });
-        self.frames.insert((pid, lookup, is_kernel), frame);
+        };
+        let frame = importer.frame_of(name, None, &code);
+        self.frames.insert((pid, address, lookup, is_kernel), frame);
         frame
     }
 
-    /// The packed name of an address.
-    fn name(&mut self, pid: i32, address: u64) -> Option<&'c [u8]> {
+    /// The packed name of an address. sysprof packs names by the addresses that samples have, also by return addresses.
+    fn name(&mut self, importer: &mut Importer, pid: i32, address: u64) -> Option<StringId> {
         let key = (pid.cast_unsigned(), address);
         let after = self.ranges.partition_point(|range| (range.pid, range.start) <= key);
         let range = self.ranges.get(after.checked_sub(1)?)?;
-        if range.pid != key.0 || address >= range.end {
+        if range.pid != key.0 || address > range.last {
             return None;
         }
         let (capture, left, place) = (self.capture, &mut self.left, range.name);
-        let name = self.names.entry(place).or_insert_with(|| {
+        *self.names.entry(place).or_insert_with(|| {
             let text = capture.symbols.get(place as usize..).unwrap_or_default();
             let name = until_zero(text.get(..*left).unwrap_or(text));
             *left -= name.len();
-            name
-        });
-        Some(name)
+            let is_known = !name.is_empty() && !name.starts_with(UNKNOWN_IN_FILE);
+            is_known.then(|| importer.builder().intern_string(&String::from_utf8_lossy(name)))
+        })
+    }
+
+    fn jit_name(&mut self, importer: &mut Importer, address: u64) -> Option<StringId> {
+        let name = self.capture.jit.get(&address)?;
+        let new = || importer.builder().intern_string(&String::from_utf8_lossy(name));
+        Some(*self.jit_names.entry(address).or_insert_with(new))
     }
 }
 

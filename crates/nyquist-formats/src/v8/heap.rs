@@ -40,8 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
     let mut queue = SampleQueue::new(importer.thread(name));
     let nodes: Vec<_> = document.nodes.iter().enumerate().map(|(id, node)| node_of(id, node)).collect();
-    let mut tree = Tree::default();
-    tree.add(&mut importer, &nodes);
+    let tree = Tree::of(&mut importer, &nodes);
     for (id, node) in document.nodes.iter().enumerate() {
         let size = node.members[4].number().unwrap_or(0.0) as u64;
         queue.add(&mut importer, tree.stack(id as u64), size);

@@ -11,5 +11,5 @@ pub use heap::read as read_heap;
 pub use log::read as read_log;
 pub use old::read as read_old;
 pub use read::read;
-pub(crate) use samples::CpuProfileSamples;
+pub(crate) use samples::{CpuProfileSamples, signed_step};
 pub(crate) use tree::{Node, Tree};

@@ -50,16 +50,17 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut importer = Importer::new("JavaScript", "V8 CPU profile");
     let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
     let thread = importer.thread(name);
-    let mut tree = Tree::default();
-    tree.add(&mut importer, &nodes(&document.nodes));
-    let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1e9));
+    let tree = Tree::of(&mut importer, &nodes(&document.nodes));
+    let start = nanoseconds(file.start_time, 1e9);
+    let mut samples = CpuProfileSamples::new(&mut importer, &tree, (thread, start));
     let times = times(&file);
     let places = places(&document.nodes);
     let sampled: Vec<u64> =
         file.samples.iter().map(|id| places.get(id).copied().unwrap_or(u64::MAX)).collect();
-    samples.add_at(&sampled, &times);
-    samples.end_at(nanoseconds(file.end_time, 1e9));
-    let unknown = samples.add_to(&mut importer, &tree);
+    for (&node, &time) in sampled.iter().zip(&times) {
+        samples.add(node, time);
+    }
+    let unknown = samples.finish(nanoseconds(file.end_time, 1e9));
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
     Ok(importer.finish(None))
 }

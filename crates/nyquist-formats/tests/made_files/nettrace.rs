@@ -8,7 +8,7 @@ fn utf16(text: &str) -> Vec<u8> {
 }
 
 /// Appends an object whose payload is aligned if it is a block.
-fn object(out: &mut Vec<u8>, name: &str, payload: &[u8]) {
+pub fn object(out: &mut Vec<u8>, name: &str, payload: &[u8]) {
     out.extend([5, 5, 1]);
     for number in [2, 2, name.len() as u32] {
         out.extend(number.to_le_bytes());
@@ -33,8 +33,11 @@ fn varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// A block of events, each with its description, thread, stack, time and payload. Every header has all fields.
-fn events(events: &[(u32, u64, u32, u64, Vec<u8>)]) -> Vec<u8> {
+/// An event: its description, thread, stack, time and payload.
+pub type MadeEvent = (u32, u64, u32, u64, Vec<u8>);
+
+/// A block of events. Every header has all fields.
+pub fn events(events: &[MadeEvent]) -> Vec<u8> {
     let mut body = vec![20, 0, 1, 0];
     body.resize(20, 0);
     let mut last = 0;
@@ -50,7 +53,7 @@ fn events(events: &[(u32, u64, u32, u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// A block of events whose headers are not compressed.
-fn plain_events(events: &[(u32, u64, u32, u64, Vec<u8>)]) -> Vec<u8> {
+fn plain_events(events: &[MadeEvent]) -> Vec<u8> {
     let mut body = vec![20, 0, 0, 0];
     body.resize(20, 0);
     for (metadata, thread, stack, time, payload) in events {
@@ -68,28 +71,32 @@ fn plain_events(events: &[(u32, u64, u32, u64, Vec<u8>)]) -> Vec<u8> {
     body
 }
 
-fn described(id: u32, provider: &str, event: u32) -> (u32, u64, u32, u64, Vec<u8>) {
+/// The description of an event.
+pub fn described(id: u32, provider: &str, event: u32) -> MadeEvent {
     let payload = [&id.to_le_bytes()[..], &utf16(provider), &event.to_le_bytes(), &utf16("")].concat();
     (0, 0, 0, 0, payload)
 }
 
-fn method(start: u64, size: u32, class: &str, name: &str) -> (u32, u64, u32, u64, Vec<u8>) {
+/// The code of a method, as event 2.
+pub fn method(start: u64, size: u32, class: &str, name: &str) -> MadeEvent {
     let numbers = [7_u64.to_le_bytes(), 70_u64.to_le_bytes(), start.to_le_bytes()].concat();
     let more = [size.to_le_bytes(), 0_u32.to_le_bytes(), 8_u32.to_le_bytes()].concat();
     let names = [utf16(class), utf16(name), utf16("void  (int32)"), vec![9, 0]].concat();
     (2, 1, 0, 90 * MS, [numbers, more, names].concat())
 }
 
-fn module() -> (u32, u64, u32, u64, Vec<u8>) {
+fn module() -> MadeEvent {
     let numbers = [70_u64.to_le_bytes(), 1_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat();
     (3, 1, 0, 90 * MS, [numbers, utf16("/app/My.App.dll"), utf16("")].concat())
 }
 
-fn sample(thread: u64, stack: u32, ms: u64, kind: u32) -> (u32, u64, u32, u64, Vec<u8>) {
+/// A sample, as event 1.
+pub fn sample(thread: u64, stack: u32, ms: u64, kind: u32) -> MadeEvent {
     (1, thread, stack, 1000 * MS + ms * MS, kind.to_le_bytes().to_vec())
 }
 
-fn stack_block(first: u32, stacks: &[&[u64]]) -> Vec<u8> {
+/// A block of stacks, whose numbers begin with `first`.
+pub fn stack_block(first: u32, stacks: &[&[u64]]) -> Vec<u8> {
     let mut body = [first.to_le_bytes(), (stacks.len() as u32).to_le_bytes()].concat();
     for stack in stacks {
         body.extend((stack.len() as u32 * 8).to_le_bytes());
@@ -98,14 +105,20 @@ fn stack_block(first: u32, stacks: &[&[u64]]) -> Vec<u8> {
     body
 }
 
-/// Two threads: one runs for 3 ms and then waits for 2, and another one allocates. After a sequence point, numbers of
-/// stacks mean others.
-pub fn trace() -> Vec<u8> {
+/// The header, and what a file says of the whole trace.
+pub fn begin() -> Vec<u8> {
     let mut out = b"Nettrace\x14\0\0\0!FastSerialization.1".to_vec();
     let date: Vec<u8> = [2024_u16, 2, 4, 29, 1, 2, 3, 4].into_iter().flat_map(u16::to_le_bytes).collect();
     let ticks = [(1000 * MS).to_le_bytes(), (1000 * MS).to_le_bytes()].concat();
     let numbers: Vec<u8> = [8_u32, 4321, 4, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     object(&mut out, "Trace", &[date, ticks, numbers].concat());
+    out
+}
+
+/// Two threads: one runs for 3 ms and then waits for 2, and another one allocates. After a sequence point, numbers of
+/// stacks mean others.
+pub fn trace() -> Vec<u8> {
+    let mut out = begin();
     let runtime = "Microsoft-Windows-DotNETRuntime";
     let descriptions = [
         described(1, "Microsoft-DotNETCore-SampleProfiler", 0),

@@ -38,8 +38,8 @@ fn sample(pid: i32, tid: u64, time: u64, addresses: &[u64]) -> Vec<u8> {
 }
 
 /// A range of packed names.
-fn packed(start: u64, end: u64, pid: u64, name: u64) -> Vec<u8> {
-    words(&[start, end, pid | name << 32, 0])
+fn packed(start: u64, last: u64, pid: u64, name: u64) -> Vec<u8> {
+    words(&[start, last, pid | name << 32, 0])
 }
 
 /// A file of the capture, in one piece.
@@ -57,12 +57,21 @@ pub fn capture() -> Vec<u8> {
     header.resize(HEADER, 0);
     let map = [words(&[0x40_0000, 0x50_0000, 0x1000, 7]), b"/usr/bin/app\0".to_vec()].concat();
     let jit = [&1_u32.to_le_bytes()[..], &words(&[0xe000_0000_0000_0001]), b"made\0"].concat();
-    let names =
-        [packed(0xffff_8000, 0xffff_9000, 0, 96), packed(0x40_1000, 0x40_2000, 5, 103), words(&[0; 4])];
-    let names = [&names.concat()[..], b"kernel\0main\0"].concat();
+    // As sysprof 3.46 packs them: code of the kernel has the process, too, and ranges have their last addresses.
+    let names = [
+        packed(0xffff_8000, 0xffff_8010, 5, 128),
+        packed(0x40_1001, 0x40_1001, 5, 135),
+        packed(0x40_3000, 0x40_3fff, 5, 140),
+        words(&[0; 4]),
+    ];
+    let names = [&names.concat()[..], b"kernel\0main\0In file /usr/bin/app\0"].concat();
     [
         header,
-        record(PROCESS, 5, 0, b"/usr/bin/app --fast\0"),
+        // Records of processors are not in the order of time. The last two are of threads.
+        record(PROCESS, 5, 900, b"opt cgu.1\0"),
+        record(PROCESS, 5, 0, b"bin/app --fast\0"),
+        record(PROCESS, 5, 800, b"ctrl-c\0"),
+        record(PROCESS, 9, 0, b"kworker/0:1\0"),
         record(MAP, 5, 0, &map),
         record(FORK, 5, 0, &6_u32.to_le_bytes()),
         record(JITMAP, 5, 0, &jit),
@@ -70,6 +79,7 @@ pub fn capture() -> Vec<u8> {
         sample(5, 7, 2_000, &[0xe000_0000_0000_0001, 0x40_1001]),
         sample(6, 6, 3_000, &[0x40_1000]),
         sample(6, 6, 4_000, &[0x99_0000]),
+        sample(9, 9, 5_000, &[(-128_i64) as u64, 0xffff_8010]),
         record(99, 0, 0, b"later kinds"),
         file(b"/proc/kallsyms", b"x"),
         file(SYMBOLS, &names),

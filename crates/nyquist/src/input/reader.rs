@@ -34,9 +34,8 @@ impl Reader<'_> {
         let reporter = ReadReporter::new(self.printer);
         let unpacked = opened.unpack(&reporter)?;
         check_options(&unpacked, self.recording)?;
-        if unpacked.is_recording() {
-            process_memory::map_large_blocks();
-        }
+        // What reading takes is to be free before the answer is made.
+        process_memory::map_large_blocks();
         let finders = CommandFinders { symbols: self.symbols, printer: self.printer };
         Ok(unpacked.read(read_options(self.recording, &finders, &reporter))?)
     }
