@@ -202,7 +202,7 @@ fn starts_uncounted(test: &Context<'_>) -> Verdict {
 /// A thread ends while the others of its process work.
 fn others_end_first(test: &Context<'_>) -> Verdict {
     for words in [&["stat", "-t"][..], &["top", "-b", "-t"]] {
-        let target = working(test, &["threads", "4000"])?;
+        let target = working(test, &["threads", "10000"])?;
         let tid = wait_for_thread(&target, "worker-third")?;
         test.nyquist(words).args(&[&tid.to_string()]).run()?.succeeded()?;
         expect(is_alive(target.pid()), format_args!("{words:?} ended with the process, and not the thread"))?;
