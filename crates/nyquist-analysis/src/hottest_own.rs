@@ -24,6 +24,8 @@ pub fn hottest_own_functions<'a, 'p>(
     let share = |weight: u64| if total == 0 { 0.0 } else { weight as f64 / total as f64 };
     let is_own = |function: &&Function<'_>| {
         share(function.total.weight) >= WORTH_A_LOOK
+            // A stub of the linker is not written by anybody.
+            && !function.name.ends_with("@plt")
             && is_own_code(function.name, function.lib, function.file, program)
     };
     let mut own: Vec<_> = functions.iter().filter(is_own).collect();
@@ -130,5 +132,6 @@ mod tests {
         assert_eq!(weights_text(&[(&main, 10)]), "app::main 10");
         assert_eq!(weights_text(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");
         assert_eq!(weights_text(&[(&[("app", "", "fun_12"), ("app", "", "core::fmt::write")], 10)]), "");
+        assert_eq!(weights_text(&[(&[("app", "", "fun_12"), ("app", "", "memchr@plt")], 10)]), "");
     }
 }

@@ -27,7 +27,7 @@ struct Runtime {
 /// The note about runtimes that write a name when they generate a piece of code.
 const NAMED_EARLY: &str = "it was asked for names but gave none for this code: code that it generates later, moves or discards may have no names";
 
-const RUNTIMES: [Runtime; 5] = [
+const RUNTIMES: [Runtime; 6] = [
     Runtime {
         lib: "node",
         advice: "node --perf-basic-prof names it",
@@ -51,6 +51,12 @@ const RUNTIMES: [Runtime; 5] = [
         advice: "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it when the program ends, and `jcmd PID Compiler.perfmap` while it runs",
         word: "DumpPerfMapAtExit",
         instead: "it writes the names when it ends: `jcmd PID Compiler.perfmap` makes it write them while it runs",
+    },
+    Runtime {
+        lib: "beam.smp",
+        advice: "erl +JPperf true names it",
+        word: "+JPperf true",
+        instead: NAMED_EARLY,
     },
     Runtime {
         lib: "libcoreclr.so",
@@ -242,6 +248,16 @@ mod tests {
         let hints =
             hints_of(&[("/usr/lib/jvm/libjvm.so", "JavaMain", 1), ("/tmp/perf-17.map", "0x20f337d8", 1)]);
         assert!(matches!(hints.as_slice(), [hints] if hints.contains("DumpPerfMapAtExit")), "{hints:?}");
+    }
+
+    #[test]
+    fn erlang_gets_advice_for_generated_code() {
+        let erlang = [("/usr/lib/erlang/beam.smp", "process_main", 60), ("", "0x7f5a0800727d", 40)];
+        let hints = hints_for(("erl -noshell", ""), &erlang);
+        assert!(
+            matches!(hints.as_slice(), [hints] if hints.ends_with("erl +JPperf true names it")),
+            "{hints:?}"
+        );
     }
 
     #[test]

@@ -31,7 +31,15 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far).exclusive(CPU),
     Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest).exclusive(CPU),
     Test::new("compiler_stacks_reach_roots_beyond_copies", compiler).exclusive(CPU),
-    Test::new("untouched_stack_pages_end_no_stacks", skipped_page).quick().exclusive(CPU),
+    Test::new("untouched_stack_pages_end_no_stacks", |test| skipped_page(test, &["800"], false))
+        .quick()
+        .exclusive(CPU),
+    Test::new("untouched_pages_end_no_stack_from_the_start", |test| {
+        skipped_page(test, &["1200", "0"], false)
+    })
+    .exclusive(CPU),
+    Test::new("a_plain_users_untouched_pages_end_no_stack", |test| skipped_page(test, &["1200", "0"], true))
+        .exclusive(CPU),
     Test::new("alternating_recursions_share_no_frame", |test| alternating(test, SLOW_TURN, 0)).exclusive(CPU),
     Test::new("fast_alternating_recursions_share_no_frame", |test| alternating(test, "300", 0))
         .exclusive(CPU),
@@ -254,8 +262,12 @@ fn compiler(test: &Context<'_>) -> Verdict {
 }
 
 /// The recorder reads pages into memory, and then the kernel can copy them.
-fn skipped_page(test: &Context<'_>) -> Verdict {
-    let by = |how: &str| test.record(&["skipped_page", "800"]).options(&["--call-graph", how]).run_well();
+fn skipped_page(test: &Context<'_>, arguments: &[&str], is_plain: bool) -> Verdict {
+    let words = [&["skipped_page"], arguments].concat();
+    let by = |how: &str| {
+        let recording = test.record(&words).options(&["--call-graph", how]);
+        if is_plain { recording.by_plain_user() } else { recording }.run_well()
+    };
     let is_whole = |stack: &[&Frame]| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["work", "skips", "below"])

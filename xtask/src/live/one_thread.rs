@@ -1,8 +1,9 @@
-//! Recording one thread of a running process (`record -t`).
+//! Recording, counting and watching one thread of a running process (`-t`).
 
 use std::fs;
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
@@ -21,6 +22,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_says_how_long_a_thread_is_recorded", beside_command),
     Test::new("a_recorded_threads_waits_are_recorded", waits),
     Test::new("a_thread_not_to_be_recorded_is_a_sentence", refusals),
+    Test::new("a_thread_is_counted_alone", |test| counted(test, |call| call)).in_pairs(SHARES),
+    Test::new("a_plain_users_thread_is_counted_alone", |test| counted(test, Invocation::by_plain_user))
+        .in_pairs(SHARES),
+    Test::new("what_a_counted_thread_starts_is_not_counted", starts_uncounted).in_pairs(SHARES),
+    Test::new("counting_and_watching_end_with_the_thread", others_end_first),
+    Test::new("a_thread_is_watched_alone", watched),
 ];
 
 /// The number of the thread of a process that has this name.
@@ -143,6 +150,78 @@ fn waits(test: &Context<'_>) -> Verdict {
     expect_contains("the waits", &report, "end of a thread")
 }
 
+/// Counts a thread while a command runs: the JSON, and what the command printed is not in it.
+fn count_thread<'a>(
+    test: &'a Context<'a>,
+    tid: u32,
+    seconds: &str,
+    adapt: fn(Invocation<'a>) -> Invocation<'a>,
+) -> Result<Value, anyhow::Error> {
+    let call = test.nyquist(&["stat", "--json", "-e", "task-clock", "-t", &tid.to_string(), "-d", seconds]);
+    Ok(serde_json::from_slice(&adapt(call).run()?.succeeded()?.stdout)?)
+}
+
+/// The counted threads, each with its CPU time in milliseconds.
+fn counted_threads(json: &Value) -> Vec<(u64, f64)> {
+    let rows = json["events"].as_array().into_iter().flatten();
+    rows.filter_map(|row| Some((row["thread"]["tid"].as_u64()?, row["mean"].as_f64()?))).collect()
+}
+
+fn counted<'a>(test: &'a Context<'a>, by: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("endless")).args(&["2"]);
+    let target = by(call.env("WORKLOAD_READY", ready.display().to_string())).start()?;
+    let helper = wait_for_thread(&target, "helper")?;
+    for tid in [helper, target.pid()] {
+        let before = thread_cpu_ms(tid)?;
+        let json = count_thread(test, tid, "0.5", by)?;
+        let used = thread_cpu_ms(tid)? - before;
+        let counted = counted_threads(&json);
+        expect_eq("the threads", counted.iter().map(|it| it.0).collect(), vec![u64::from(tid)])?;
+        // The other thread works as much: with it, it would be twice as much.
+        let ms = counted.iter().map(|it| it.1).sum::<f64>() / 1e6;
+        expect(ms <= used, format_args!("{ms:.1} ms are counted, and {used:.1} were used"))?;
+        expect_measured(ms > used * 0.5, format_args!("{ms:.1} ms are counted of {used:.1}"))?;
+    }
+    expect(is_alive(target.pid()), "the process did not survive")?;
+    end(target)
+}
+
+/// The main thread makes threads that work, and waits for them.
+fn starts_uncounted(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["churn", "1000000"])?;
+    wait_for_thread(&target, "worker")?;
+    let before = thread_cpu_ms(target.pid())?;
+    let json = count_thread(test, target.pid(), "0.5", |call| call)?;
+    let used = thread_cpu_ms(target.pid())? - before;
+    end(target)?;
+    let ms = counted_threads(&json).iter().map(|it| it.1).sum::<f64>() / 1e6;
+    expect(ms <= used, format_args!("{ms:.1} ms are counted, and the thread itself has used {used:.1}"))
+}
+
+/// A thread ends while the others of its process work.
+fn others_end_first(test: &Context<'_>) -> Verdict {
+    for words in [&["stat", "-t"][..], &["top", "-b", "-t"]] {
+        let target = working(test, &["threads", "10000"])?;
+        let tid = wait_for_thread(&target, "worker-third")?;
+        test.nyquist(words).args(&[&tid.to_string()]).run()?.succeeded()?;
+        expect(is_alive(target.pid()), format_args!("{words:?} ended with the process, and not the thread"))?;
+        end(target)?;
+    }
+    Ok(())
+}
+
+fn watched(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["endless", "2"])?;
+    let helper = wait_for_thread(&target, "helper")?;
+    let words = ["top", "-b", "-n", "1", "--interval", "0.5", "-t"];
+    let table = test.nyquist(&words).args(&[&helper.to_string()]).run()?.succeeded()?.stdout_text();
+    end(target)?;
+    expect_contains("the heading", &table, &format!("helper ({helper})"))?;
+    expect_contains("the table", &table, "helper_loop")?;
+    expect(!table.contains("main_loop"), format_args!("another thread is watched: {table}"))
+}
+
 fn refusals(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "2"])?;
     let helper = wait_for_thread(&target, "helper")?.to_string();
@@ -151,7 +230,17 @@ fn refusals(test: &Context<'_>) -> Verdict {
     child.wait()?;
     let refused = |words: &[&str], says: &[&str]| expect_refused(test, test.nyquist(words), says);
     refused(&["record", "-t", &ended], &[&format!("there is no thread {ended}"), "hint: `ps -eL`"])?;
-    refused(&["record", "-p", &helper], &[&format!("-t {helper} records that thread alone")])?;
+    refused(&["record", "-p", &helper], &[&format!("-t {helper} takes that thread alone")])?;
+    for words in [["stat", "-t"], ["top", "-t"], ["stat", "-p"], ["top", "-p"]] {
+        let (number, says) = match words[1] {
+            "-t" => (&ended, format!("there is no thread {ended}")),
+            _ => (&helper, format!("-t {helper} takes that thread alone")),
+        };
+        let finished = test.nyquist(&words).args(&[number]).run()?;
+        expect(finished.code() != 0, format_args!("{words:?} {number} was not refused"))?;
+        expect_contains("the refusal", &finished.stderr, &says)?;
+        expect_contains("the refusal", &finished.stderr, "\nhint: ")?;
+    }
     refused(&["record", "--backend", "ptrace", "-t", &helper], &["a single thread", "-p"])?;
     need_root()?;
     let call = test.nyquist(&["record", "-t", &helper]).by_plain_user();

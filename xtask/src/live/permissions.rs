@@ -63,7 +63,7 @@ pub(super) fn is_kernel_code(frame: &Frame) -> bool {
 /// Checks that one line says what is sampled and what is not, and that one hint says how to sample more. No
 /// warning may repeat this.
 fn expect_first_lines(recorded: &Recorded, parts: &[&str]) -> Verdict {
-    const SHORT: &str = ", but no process that lives for less than a sampling interval";
+    const SHORT: &str = ", but no thread or process that lives for less than a sampling interval";
     let stderr = &recorded.finished.stderr;
     let mut lines = stderr.lines();
     let (line, hint) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

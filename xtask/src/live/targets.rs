@@ -405,7 +405,7 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let thread = numbers.filter(|number: &u32| *number != target.pid()).max().unwrap_or_default().to_string();
     let of_process = format!("{thread} is a thread of process {}", target.pid());
-    let instead = format!("hint: -p {} records", target.pid());
+    let instead = format!("hint: -p {} takes", target.pid());
     expect_not_started(test, &["-p", &thread], |call| call, &[&of_process, &instead])?;
     end(target)?;
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;

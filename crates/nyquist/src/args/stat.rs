@@ -12,7 +12,7 @@ use std::time::Duration;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(override_usage = "nyquist stat [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
        nyquist stat [OPTIONS] [--] COMMAND [ARGS...] --vs OTHER [ARGS...]
-       nyquist stat [OPTIONS] (-p PID,... | -a) [COMMAND [ARGS...]]")]
+       nyquist stat [OPTIONS] (-p PID,... | -t TID | -a) [COMMAND [ARGS...]]")]
 #[command(after_help = "Examples:
   nyquist stat ./app                        Time, CPU time, switches, faults and, with a PMU, cycles and more
   nyquist stat -r 10 ./app                  The mean of ten runs, with their standard deviation
@@ -39,6 +39,9 @@ pub(crate) struct StatArgs {
     /// Count these running processes, with the children that they start, until they end or a COMMAND does
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "repeat")]
     pub(crate) pid: Vec<u32>,
+    /// Count this thread of a running process alone, without the threads and processes that it starts
+    #[arg(short, long, value_name = "TID", conflicts_with_all = ["pid", "all_cpus", "per_thread", "repeat"])]
+    pub(crate) tid: Option<u32>,
     /// Count the whole machine, until Ctrl-C or until a COMMAND ends
     #[arg(short, long, conflicts_with_all = ["pid", "repeat"])]
     pub(crate) all_cpus: bool,
@@ -64,7 +67,7 @@ pub(crate) struct StatArgs {
     pub(crate) verbosity: Verbosity,
     /// The program to count, with its arguments; NAME=VALUE before it sets its environment. A word `--vs` begins a second
     /// command, which is compared with the first
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["pid", "all_cpus"])]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["pid", "tid", "all_cpus"])]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -84,7 +87,7 @@ impl StatArgs {
 
     /// Whether a command is counted.
     pub(crate) fn is_command(&self) -> bool {
-        self.pid.is_empty() && !self.all_cpus
+        self.pid.is_empty() && self.tid.is_none() && !self.all_cpus
     }
 }
 
@@ -117,6 +120,10 @@ mod tests {
             &[][..],
             &["-r", "2", "-p", "1"],
             &["-a", "-p", "1"],
+            &["-t", "1", "-p", "1"],
+            &["-t", "1", "-a"],
+            &["-t", "1", "--per-thread"],
+            &["-t", "1,2"],
             &["--per-thread", "-a"],
             &["--per-thread", "-r", "2", "ls"],
             &["-I", "1", "ls"],

@@ -3,6 +3,7 @@
 use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{ServerArgs, SortBy, StackArgs, SymbolArgs, Ui, Verbosity};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// `nyquist top`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist top [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
-       nyquist top [OPTIONS] -p PID,...")]
+       nyquist top [OPTIONS] -p PID,...|-t TID")]
 #[command(after_help = "Examples:
   nyquist top ./app                    Watch a program
   nyquist top -p 4711                  Watch a running process
@@ -27,6 +28,9 @@ pub(crate) struct TopArgs {
     /// Watch these running processes, with all of their threads and children
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]
     pub(crate) pid: Vec<u32>,
+    /// Watch this thread of a running process alone, without the threads and processes that it starts
+    #[arg(short, long, value_name = "TID", conflicts_with_all = ["pid", "command"])]
+    pub(crate) tid: Option<u32>,
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]
     pub(crate) rate: u32,
@@ -76,11 +80,18 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
     /// The command, its environment before it and its arguments behind it
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present = "pid")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["pid", "tid"])]
     pub(crate) command: Vec<OsString>,
 }
 
 impl TopArgs {
+    /// The numbers of the processes, or of the thread, that the user named, each once.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        let numbers: BTreeSet<_> = self.pid.iter().copied().chain(self.tid).collect();
+        numbers.into_iter().collect()
+    }
+
     /// How the page is served.
     #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn server(&self) -> ServerArgs {
@@ -116,8 +127,10 @@ mod tests {
     #[test]
     fn a_command_or_a_pid_is_needed_and_not_both() {
         assert!(top(&[]).is_err() && top(&["-p", "1", "ls"]).is_err());
+        assert!(top(&["-t", "1", "ls"]).is_err() && top(&["-t", "1", "-p", "1"]).is_err());
+        assert_eq!(top(&["-t", "17"]).unwrap().numbers(), [17]);
         assert_eq!(top(&["-p", "17"]).unwrap().pid, [17]);
-        assert_eq!(top(&["-p", "1,2", "-p", "3"]).unwrap().pid, [1, 2, 3]);
+        assert_eq!(top(&["-p", "2,1", "-p", "3,1"]).unwrap().numbers(), [1, 2, 3]);
     }
 
     #[test]

@@ -83,9 +83,9 @@ impl Ending<'_> {
         }
         // The kernel's accounting of a command includes the time to start it.
         if used_ns < 2 * interval_ns {
-            return "it used less CPU time than a sampling interval".to_owned();
+            return "it used hardly more CPU time than a sampling interval, or less".to_owned();
         }
-        "it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)"
+        "its processes used less CPU time than a sampling interval each, or gained privileges that it keeps from you (setuid)"
             .to_owned()
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(why(&[], &[7], 0, Some('T')), "process 7 is stopped; `kill -CONT 7` continues it");
         assert!(why(&[], &[7], 0, Some('Z')).contains("zombie"));
         assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
-        assert_eq!(why(&[], &[], 1, None), "it used less CPU time than a sampling interval");
+        assert_eq!(why(&[], &[], 1, None), "it used hardly more CPU time than a sampling interval, or less");
         assert!(why(&[], &[], 30, None).contains("setuid"));
         let ending = Ending { used: None, living: &[], attached: &[], kernel_not_permitted: true };
         assert!(

@@ -174,7 +174,8 @@ impl StackCompleter {
     /// Notes the outcome of a walk for the recorder.
     fn note_walk(&mut self, walk: &WalkedCopy<'_>, processes: &mut ProcessState) {
         let (pid, tid) = walk.id;
-        if walk.is_truncated() && walk.is_counted {
+        // Also if the copy has ended before its limit: at a page that the thread has not used yet.
+        if walk.walked.ended_with_copy() && walk.is_counted {
             self.feedback.note_truncated(tid);
         }
         if walk.walked == Walked::To(WalkEnd::Root) {

@@ -1,21 +1,23 @@
-//! Waits for the end of the counted processes, the end of an interval, or a stop request.
+//! Waits for the end of the counted processes or thread, the end of an interval, or a stop request.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nyquist_convert::event::Tid;
+
 use crate::linux::StopHandle;
 use crate::linux::proc;
 use crate::linux::sys::poll::{PollSet, event_counter, process_descriptor};
 
-/// How often to check whether a process lives, if the kernel has no pidfds (before Linux 5.3).
+/// How often to check whether a process lives, if the kernel has no pidfds (before Linux 5.3), or a thread.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// All processes have ended.
+    /// All processes have ended, or the thread.
     Exited,
     /// [`StopHandle::stop`] was called.
     Stopped,
@@ -23,7 +25,7 @@ pub enum WaitEnd {
     Time,
 }
 
-/// Waits for processes.
+/// Waits for processes, or for a thread.
 #[derive(Debug)]
 pub struct Waiter {
     poll: PollSet,
@@ -34,17 +36,20 @@ pub struct Waiter {
 
 #[derive(Debug)]
 enum WaitedFor {
-    Descriptor { place: usize, _open: OwnedFd },
+    Descriptor {
+        place: usize,
+        _open: OwnedFd,
+    },
     Number(u32),
+    /// Only newer kernels have pidfds of threads.
+    Thread(u32),
 }
 
 impl Waiter {
     /// Waits for these processes. Without any, it waits for a stop request.
     pub fn new(pids: &[u32]) -> io::Result<Self> {
-        let counter = Arc::new(event_counter()?);
-        let mut poll = PollSet::default();
-        let stop_place = poll.add(counter.as_raw_fd());
-        let mut waited_for = Vec::new();
+        let mut waiter = Self::for_nothing()?;
+        let Self { poll, waited_for, .. } = &mut waiter;
         for pid in pids {
             match process_descriptor(*pid) {
                 Ok(open) => {
@@ -58,7 +63,19 @@ impl Waiter {
             // All have ended already: an unused pid counts as ended at once.
             waited_for.extend(pids.first().map(|pid| WaitedFor::Number(*pid)));
         }
-        Ok(Self { poll, stop_place, stop: StopHandle { counter }, waited_for })
+        Ok(waiter)
+    }
+
+    /// Waits for a thread, whether its process goes on or not.
+    pub fn for_thread(tid: Tid) -> io::Result<Self> {
+        Ok(Self { waited_for: vec![WaitedFor::Thread(tid.0)], ..Self::for_nothing()? })
+    }
+
+    fn for_nothing() -> io::Result<Self> {
+        let counter = Arc::new(event_counter()?);
+        let mut poll = PollSet::default();
+        let stop_place = poll.add(counter.as_raw_fd());
+        Ok(Self { poll, stop_place, stop: StopHandle { counter }, waited_for: Vec::new() })
     }
 
     /// A handle that ends the wait, from any thread.
@@ -66,7 +83,7 @@ impl Waiter {
         self.stop.clone()
     }
 
-    /// Waits until all processes have ended, it is stopped, or a time has come.
+    /// Waits until all processes or the thread have ended, it is stopped, or a time has come.
     pub fn wait(&mut self, until: Option<Instant>) -> io::Result<WaitEnd> {
         let ends = !self.waited_for.is_empty();
         // Even if the time has come already, earlier events are still noticed.
@@ -83,7 +100,7 @@ impl Waiter {
             if left == Some(Duration::ZERO) {
                 return Ok(WaitEnd::Time);
             }
-            let looks = self.waited_for.iter().any(|it| matches!(it, WaitedFor::Number(_)));
+            let looks = self.waited_for.iter().any(|it| !matches!(it, WaitedFor::Descriptor { .. }));
             let most = if looks { Some(LOOK_EVERY) } else { None };
             let timeout = left.into_iter().chain(most).min();
             // Rounded up, so that it does not repeatedly wake up too early.
@@ -103,6 +120,7 @@ impl Waiter {
                 !ended
             }
             WaitedFor::Number(pid) => !proc::has_ended(*pid),
+            WaitedFor::Thread(tid) => !proc::thread_has_ended(*tid),
         });
     }
 }
@@ -121,6 +139,22 @@ mod tests {
         child.wait().unwrap();
         let mut late = Waiter::new(&[child.id()]).unwrap();
         assert_eq!(late.wait(None).unwrap(), WaitEnd::Exited);
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_waited_for() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let (say, said) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").unwrap();
+            say.send(own.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap();
+            let _ = ended.recv();
+        });
+        let mut waiter = Waiter::for_thread(Tid(said.recv().unwrap())).unwrap();
+        assert_eq!(waiter.wait(Some(Instant::now())).unwrap(), WaitEnd::Time);
+        drop(end);
+        assert_eq!(waiter.wait(None).unwrap(), WaitEnd::Exited);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -282,7 +282,7 @@ fn print_not_sampled(
     if not_sampled * 100 > cpu_time && not_sampled >= MIN_REPORTED_NS {
         let lost = if statistics.lost > 0 { ", or whose samples were dropped" } else { "" };
         printer.say(format_args!(
-            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came, as in processes of less than about two sampling intervals{lost}",
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came, as in threads and processes of less than about two sampling intervals{lost}",
             seconds(not_sampled)
         ));
         // Each thread of an attached process has a separate clock, which starts with the thread.

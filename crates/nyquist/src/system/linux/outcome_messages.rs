@@ -64,7 +64,7 @@ fn print_perf(printer: Printer, outcome: &perf::PerfOutcome) {
 fn first_line(outcome: &perf::PerfOutcome) -> String {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     let but = if misses_short_processes(outcome) {
-        ", but no process that lives for less than a sampling interval"
+        ", but no thread or process that lives for less than a sampling interval"
     } else {
         ""
     };
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(hint.is_empty(), more.is_empty(), "{hint}");
             assert!(more.iter().all(|part| hint.contains(part)), "{more:?} are not in {hint}");
         };
-        let short = "but no process that lives for less than a sampling interval";
+        let short = "but no thread or process that lives for less than a sampling interval";
         let both = ["setup --capabilities", "kernel code and such processes", "perf_event_paranoid is 2"];
         check(&outcome(), short, &both);
         let kernel = perf::PerfOutcome { kernel: true, notices: Vec::new(), ..outcome() };

@@ -87,6 +87,9 @@ impl OuterStacks for DeepStacks {
         for (tid, base) in &feedback.bases {
             self.bases.set(tid.0, base.map(|base| base.0));
         }
+        for tid in &feedback.truncated {
+            self.bases.note_ended_early(tid.0);
+        }
         if let Some(reader) = self.reader.as_ref().filter(|_| feedback.concerns_readings()) {
             // A reader that has ended reads nothing more anyway.
             let _ = reader.feedback.send(feedback.clone());

@@ -170,6 +170,8 @@ impl LiveReader {
                 (thread.pid, thread.last_copy) = (wanted.pid, (wanted.start, wanted.end));
             } else if thread.stack.is_empty() {
                 report_denied(wanted.pid, now, denied, out);
+            } else {
+                bases.note_complete(*tid);
             }
             is_deep
         });

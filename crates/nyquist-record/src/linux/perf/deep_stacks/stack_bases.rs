@@ -1,5 +1,5 @@
-//! The bases of threads' stacks. The converter's feedback sets them for the threads that copy and read
-//! stacks. No thread waits for another: a base is a single atomic word, which is set or not.
+//! The bases of threads' stacks, and which threads' copies ended early. The converter's feedback sets them for
+//! the threads that copy and read stacks. No thread waits for another: each thread has a single atomic word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,6 +9,8 @@ const SLOTS: usize = 1024;
 /// stored. The lowest three bits are zero. The part of the thread id that the slot does not determine is
 /// stored above.
 const ADDRESS_BITS: u32 = 52;
+/// In place of an address: a walk has ended at the end of a copy, and the base is not known.
+const ENDED_EARLY: u64 = 1 << 63;
 
 /// The bases of the stacks of many threads.
 #[derive(Debug)]
@@ -44,6 +46,25 @@ impl StackBases {
         }
     }
 
+    /// Notes that a walk has ended at the end of a thread's copy, unless the thread's base is known.
+    pub(crate) fn note_ended_early(&self, tid: u32) {
+        if self.get(tid).is_none() {
+            self.slot(tid).store(ENDED_EARLY | tag(tid), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a walk has ended at the end of a thread's copy, and its base is not known.
+    pub(crate) fn has_ended_early(&self, tid: u32) -> bool {
+        self.slot(tid).load(Ordering::Relaxed) == ENDED_EARLY | tag(tid)
+    }
+
+    /// Notes that the stack of a thread whose base is not known does not go on beyond its copies.
+    pub(crate) fn note_complete(&self, tid: u32) {
+        let ended_early = ENDED_EARLY | tag(tid);
+        // A base that was set meanwhile stays.
+        let _ = self.slot(tid).compare_exchange(ended_early, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// The outermost word of a thread's stack that walks to its root read, if known.
     pub(crate) fn get(&self, tid: u32) -> Option<u64> {
         let word = self.slot(tid).load(Ordering::Relaxed);
@@ -76,6 +97,17 @@ mod tests {
         assert_eq!(bases.get(7), None);
         bases.set(7 + SLOTS as u32, Some(0x1000));
         assert_eq!([7, 7 + SLOTS as u32].map(|tid| bases.get(tid)), [None, Some(0x1000)]);
+        assert!(!bases.has_ended_early(7));
+        bases.note_ended_early(7 + SLOTS as u32);
+        assert_eq!(bases.get(7 + SLOTS as u32), Some(0x1000), "it is known already");
+        bases.note_ended_early(7);
+        assert_eq!([7, 7 + SLOTS as u32].map(|tid| bases.has_ended_early(tid)), [true, false]);
+        assert_eq!([7, 7 + SLOTS as u32].map(|tid| bases.get(tid)), [None; 2]);
+        bases.note_complete(7 + SLOTS as u32);
+        assert!(bases.has_ended_early(7), "that was another thread");
+        bases.set(7, Some(0x2000));
+        bases.note_complete(7);
+        assert_eq!(bases.get(7), Some(0x2000));
         bases.set(5, Some(1 << ADDRESS_BITS));
         assert_eq!(bases.get(5), None, "nobody can keep it");
     }

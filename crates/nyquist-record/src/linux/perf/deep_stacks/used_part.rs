@@ -10,8 +10,8 @@ use crate::linux::perf::outer_stacks::UsedPart;
 /// How many bytes are used beyond the outermost word that walks to the root have read so far.
 const BEYOND_BASE: usize = 512;
 
-/// The needed part of a copy. The stack may continue beyond it if the copy fills all its room, or
-/// does not reach the base. `read` copies bytes of the sample from an offset on.
+/// The needed part of a copy. The stack may continue beyond it if the copy fills all its room, does not reach
+/// the base, or is like one at whose end a walk has ended. `read` copies bytes of the sample from an offset on.
 pub(super) fn used_part(
     read: &impl Fn(usize, &mut [u8]),
     stack: &StackPlace,
@@ -19,7 +19,10 @@ pub(super) fn used_part(
     bases: &StackBases,
 ) -> UsedPart {
     let up_to_base = up_to_base(read, stack, layout, bases);
-    let lacks_base = up_to_base.is_some_and(|up_to_base| lacks_base(stack, up_to_base));
+    let lacks_base = match up_to_base {
+        Some(up_to_base) => lacks_base(stack, up_to_base),
+        None => bases.has_ended_early(SampleLayout::thread(read)),
+    };
     let len = up_to_base.map_or(stack.len, |up_to_base| stack.len.min(up_to_base));
     UsedPart { len, may_go_on: len == stack.room || lacks_base }
 }
@@ -89,6 +92,19 @@ mod tests {
             check(Some(8000), false, 32768, 32768, true);
             observer.bases.set(1, Some(8000));
             check(None, true, 32768, 32768, true);
+        }
+    }
+
+    #[test]
+    fn a_short_copy_goes_on_if_one_before_it_did() {
+        for format in formats() {
+            let observer = observer();
+            let whole = sample(&format, 3, true, 4096, 2048);
+            assert!(!compacted(&whole, &format, &observer).1);
+            observer.bases.note_ended_early(0);
+            assert!(compacted(&whole, &format, &observer).1);
+            observer.bases.note_complete(0);
+            assert!(!compacted(&whole, &format, &observer).1);
         }
     }
 

@@ -66,8 +66,8 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<RecordingTarget
     for number in args.pid.iter().copied().map(Pid) {
         if let Some(pid) = process_of_thread(number) {
             return Err(Failure::new(format!("{} is a thread of process {}", number.0, pid.0))
-                .hint(format!("-p {} records that process, with all its threads", pid.0))
-                .hint(format!("-t {} records that thread alone", number.0)));
+                .hint(format!("-p {} takes that process, with all its threads", pid.0))
+                .hint(format!("-t {} takes that thread alone", number.0)));
         }
     }
     if let Some(tid) = args.tid.map(Tid) {

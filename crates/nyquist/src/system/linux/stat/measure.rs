@@ -14,7 +14,7 @@ use crate::printer::{self, Printer};
 use crate::system::linux::launch::end_message;
 use crate::system::linux::record::{command_of, launch_failure, running_target};
 use crate::text::Text;
-use nyquist_convert::event::Pid;
+use nyquist_convert::event::{Pid, Tid};
 use nyquist_record::linux::RecordingTarget;
 use nyquist_record::linux::counting::{
     CommandThreads, CountError, CountedScope, EventCounters, WaitEnd, Waiter,
@@ -46,8 +46,8 @@ pub(super) struct Meter<'a> {
 struct CountedTarget {
     counting: Counting,
     child: Option<SuspendedChild>,
-    /// The processes whose end ends the run, if there is no command.
-    pids: Vec<u32>,
+    /// What was running already. Its end ends the run, if there is no command.
+    running: Option<RecordingTarget>,
     /// Whether the command is counted.
     is_command: bool,
 }
@@ -65,10 +65,10 @@ impl<'a> Meter<'a> {
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
     pub(super) fn measure(&self, command: &[OsString]) -> Result<RunMeasurements, Failure> {
         self.run.set(self.run.get() + 1);
-        let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
-        let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
+        let target = self.open(command)?;
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
-        let mut waiter = Waiter::new(&ending).map_err(cannot_wait)?;
+        let mut waiter = target.waiter().map_err(cannot_wait)?;
+        let CountedTarget { counting, child, is_command, .. } = target;
         let began = Instant::now();
         if !is_command {
             counting.enable();
@@ -124,12 +124,12 @@ impl<'a> Meter<'a> {
             launch::prepare(&command).map_err(|error| launch_failure(&error))
         });
         let child = child.transpose()?;
-        let target =
-            TargetArgs { pid: self.args.pid.clone(), all_cpus: self.args.all_cpus, ..TargetArgs::default() };
-        let pids = match running_target(&target)? {
-            Some(RecordingTarget::Attach(pids)) => pids,
-            _ => Vec::new(),
-        };
+        let running = running_target(&TargetArgs {
+            pid: self.args.pid.clone(),
+            tid: self.args.tid,
+            all_cpus: self.args.all_cpus,
+            ..TargetArgs::default()
+        })?;
         let is_command = self.args.is_command();
         let counting = match &child {
             Some(child) if is_command && self.args.per_thread => {
@@ -140,31 +140,31 @@ impl<'a> Meter<'a> {
                 let threads = CommandThreads::trace(&self.wanted.events, child.pid(), lost);
                 threads.map(Counting::CommandThreads)
             }
-            _ => self.counters(child.as_ref(), &pids)?.map(Counting::of),
+            _ => self.counters(child.as_ref(), running.as_ref())?.map(Counting::of),
         };
         let counting = counting.map_err(|error| count_failure(&error))?;
         if !is_command && counting.is_refused() {
             return Err(nothing_counts(self.args));
         }
-        Ok(CountedTarget {
-            counting,
-            child,
-            pids: pids.into_iter().map(|Pid(pid)| pid).collect(),
-            is_command,
-        })
+        Ok(CountedTarget { counting, child, running, is_command })
     }
 
     fn counters(
         &self,
         child: Option<&SuspendedChild>,
-        pids: &[Pid],
+        running: Option<&RecordingTarget>,
     ) -> Result<Result<EventCounters, CountError>, Failure> {
-        let scope = match child {
-            _ if self.args.all_cpus => CountedScope::Everyone,
-            _ if self.args.per_thread => CountedScope::EachThread(pids),
-            _ if !pids.is_empty() => CountedScope::Running(pids),
-            Some(child) => CountedScope::Child(child.pid()),
-            None => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
+        let scope = match (running, child) {
+            (Some(RecordingTarget::Thread { tid: Tid(tid), .. }), _) => {
+                CountedScope::Thread { tid: *tid, from_exec: false }
+            }
+            (Some(RecordingTarget::Attach(pids)), _) if self.args.per_thread => {
+                CountedScope::EachThread(pids)
+            }
+            (Some(RecordingTarget::Attach(pids)), _) => CountedScope::Running(pids),
+            (Some(_), _) => CountedScope::Everyone,
+            (None, Some(child)) => CountedScope::Child(child.pid()),
+            (None, None) => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
         };
         Ok(EventCounters::open(&self.wanted.events, scope))
     }
@@ -248,6 +248,20 @@ impl<'a> Meter<'a> {
     }
 }
 
+impl CountedTarget {
+    /// Waits for the command, or for what was running already.
+    fn waiter(&self) -> io::Result<Waiter> {
+        match (&self.child, &self.running) {
+            (Some(child), _) => Waiter::new(&[child.pid().0]),
+            (None, Some(RecordingTarget::Thread { tid, .. })) => Waiter::for_thread(*tid),
+            (None, Some(RecordingTarget::Attach(pids))) => {
+                Waiter::new(&pids.iter().map(|Pid(pid)| *pid).collect::<Vec<_>>())
+            }
+            (None, _) => Waiter::new(&[]),
+        }
+    }
+}
+
 fn running_has_ended(running: &RunningChild) -> bool {
     nyquist_record::linux::process_has_ended(running.pid().0)
 }
@@ -258,7 +272,11 @@ fn count_failure(error: &CountError) -> Failure {
 
 /// The failure if nothing can be counted for running processes. A command still has its times.
 fn nothing_counts(args: &StatArgs) -> Failure {
-    let what = if args.all_cpus { "the whole machine" } else { "these processes" };
+    let what = match args.tid {
+        Some(_) => "this thread",
+        None if args.all_cpus => "the whole machine",
+        None => "these processes",
+    };
     Failure::new(format!("no event of {what} can be counted"))
         .hint("`nyquist list` says which events need more rights; root may count all, and `nyquist setup` changes what you may")
         .status(FAILED)

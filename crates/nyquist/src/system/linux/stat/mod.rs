@@ -73,7 +73,7 @@ fn check(args: &StatArgs) -> Result<(), Failure> {
     let wrong = |message: &str| Failure::new(message).status(NOT_UNDERSTOOD);
     match second {
         Some(_) if !args.is_command() => {
-            Err(wrong("--vs compares commands, and -p and -a count what runs already"))
+            Err(wrong("--vs compares commands, and -p, -t and -a count what runs already"))
         }
         Some(_) if args.per_thread => {
             Err(wrong("--vs compares whole commands, and --per-thread counts their threads"))
@@ -133,6 +133,9 @@ fn in_turns(
 /// The running target.
 fn target(args: &StatArgs) -> String {
     let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
+    if let Some(tid) = args.tid {
+        return format!("thread {tid}");
+    }
     match &*pids {
         [] => "the whole machine".to_owned(),
         [pid] => format!("process {pid}"),

@@ -3,7 +3,7 @@
 
 use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
-use crate::args::TopArgs;
+use crate::args::{TargetArgs, TopArgs};
 use crate::failure::Failure;
 use crate::live_page::{Pace, PageProfile};
 use crate::memory;
@@ -13,11 +13,11 @@ use crate::system::linux::delegates;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
-    command_of, functions_of_waits, launch_failure, open_failure, unread_waits,
+    command_of, functions_of_waits, launch_failure, open_failure, running_target, unread_waits,
 };
 use crate::{finder, identity};
 use bytes::Bytes;
-use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
@@ -29,7 +29,6 @@ use nyquist_record::linux::{self, EndReason, RecordedEvent, RecordingTarget, Sto
 use nyquist_resources::cpu_count;
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use nyquist_system::read_kernel_text;
-use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -108,18 +107,19 @@ struct RecorderEnd {
 #[derive(Clone, Debug)]
 pub(super) struct WatchedTarget {
     pub(super) name: String,
-    pub(super) pids: Vec<u32>,
+    /// The ids of the processes, or of the thread.
+    pub(super) numbers: Vec<u32>,
     pub(super) outcome: RecordingOutcome,
 }
 
 impl WatchedTarget {
     /// The name and the processes, such as `app (17, 18)`, or the number of processes.
     pub(super) fn title(&self) -> String {
-        let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
-        if pids.len() > PIDS_NAMED {
-            return format!("{} ({} processes)", self.name, pids.len());
+        let numbers: Vec<_> = self.numbers.iter().map(u32::to_string).collect();
+        if numbers.len() > PIDS_NAMED {
+            return format!("{} ({} processes)", self.name, numbers.len());
         }
-        format!("{} ({})", self.name, pids.join(", "))
+        format!("{} ({})", self.name, numbers.join(", "))
     }
 }
 
@@ -131,13 +131,9 @@ impl Session {
         messages: &Sender<Message>,
     ) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
-        let pids = match &child {
-            Some(child) => vec![child.pid()],
-            None => attached(args),
-        };
-        let backend = open_backend(args, child.as_ref(), &pids)?;
-        let pids = pids.into_iter().map(|pid| pid.0).collect();
-        let about = WatchedTarget { name: name(args), pids, outcome: backend.outcome() };
+        let backend = open_backend(args, child.as_ref())?;
+        let numbers = child.as_ref().map_or_else(|| args.numbers(), |child| vec![child.pid().0]);
+        let about = WatchedTarget { name: name(args), numbers, outcome: backend.outcome() };
         let zero = now();
         let options = converter_options(args, &about, zero);
         let converter = Converter::new(Options { filter: backend.filter(), ..options });
@@ -183,7 +179,7 @@ impl Session {
 
 /// Prepares the command, if there is one, and collects its output.
 fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<SuspendedChild>), Failure> {
-    if !args.pid.is_empty() {
+    if args.command.is_empty() {
         return Ok((CommandOutput::default(), None));
     }
     let command = command_of(&args.command, identity::invoking_user())?;
@@ -193,10 +189,15 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<SuspendedChild>), Fa
     Ok((output, Some(child)))
 }
 
-/// Opens the events of the command, or of the processes with these ids.
-fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>, pids: &[Pid]) -> Result<Backend, Failure> {
-    let target = child
-        .map_or_else(|| RecordingTarget::Attach(pids.to_vec()), |child| RecordingTarget::Child(child.pid()));
+/// Opens the events of the command, or of what runs already.
+fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>) -> Result<Backend, Failure> {
+    let named = TargetArgs { pid: args.pid.clone(), tid: args.tid, ..TargetArgs::default() };
+    let child_target = child.map(|child| RecordingTarget::Child(child.pid()));
+    let target = match child_target {
+        Some(child) => Some(child),
+        None => running_target(&named)?,
+    };
+    let target = target.ok_or_else(|| Failure::new("no command is given").hint("nyquist top COMMAND"))?;
     let waits = || RecordedEvent::of_waits(&EventSources::of_machine());
     let options = linux::Options {
         rate_hz: args.rate,
@@ -212,17 +213,12 @@ fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>, pids: &[Pid]) ->
     backend.map_err(|error| open_failure(&error))
 }
 
-/// The requested processes, each once.
-fn attached(args: &TopArgs) -> Vec<Pid> {
-    let pids: BTreeSet<_> = args.pid.iter().copied().collect();
-    pids.into_iter().map(Pid).collect()
-}
-
-/// The names of the processes, each once, or that of the program without its folder.
+/// The names of the processes or of the thread, each once, or that of the program without its folder.
 pub(super) fn name(args: &TopArgs) -> String {
-    if !args.pid.is_empty() {
-        let name = |pid: Pid| read_kernel_text(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
-        let mut names: Vec<_> = attached(args).into_iter().map(|pid| name(pid).trim().to_owned()).collect();
+    let numbers = args.numbers();
+    if !numbers.is_empty() {
+        let name = |number: u32| read_kernel_text(format!("/proc/{number}/comm")).unwrap_or_default();
+        let mut names: Vec<_> = numbers.into_iter().map(|number| name(number).trim().to_owned()).collect();
         names.dedup();
         return names.join(", ");
     }
