@@ -177,6 +177,8 @@ const scenarios = {
     await rowOf(expected.leaf).dblclick();
     await panel('source').getByText(expected.text).first().waitFor();
     await panel('source').getByText('%', { exact: false }).first().waitFor();
+    await panel('source').locator('.syntax-keyword').getByText('void', { exact: true }).first().waitFor();
+    await panel('source').locator('.syntax-function').getByText(expected.leaf, { exact: true }).first().waitFor();
     await panel('source').getByText(expected.instruction, { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Callers' }).click();
     await page.getByRole('menuitem', { name: expected.caller }).click();
@@ -543,6 +545,14 @@ const scenarios = {
         await page.waitForFunction(() => document.querySelectorAll('.status-loading:not([hidden])').length === 0);
         await look(`${name}, ${scheme}`);
       }
+    }
+    const { rows: [[fn]] } = await api('functions?sort=own');
+    for (const scheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await open(`${url}?tab=source&function=${fn}`);
+      await panel('source').locator('.syntax-keyword').first().click();
+      await panel('source').locator('.marked').first().waitFor();
+      await look(`source, ${scheme}`);
     }
     await open(`${url}?tab=functions&threads=0&state=waiting`);
     await look('a selection');

@@ -7,6 +7,7 @@ import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
+import { addFoldedNames } from '../../widgets/folded_names.js';
 import { createStatus } from '../../widgets/status.js';
 import { createChoice } from '../../widgets/choice.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
@@ -48,6 +49,7 @@ export class CallTree {
     this.element = this.build();
     this.list.element.addEventListener('click', (event) => this.onClick(event));
     this.list.element.addEventListener('dblclick', (event) => this.onDoubleClick(event));
+    addFoldedNames(this.list.element, ({ dataset: { path } }) => (path ? this.model.nodes.get(path)?.fn ?? null : null));
     this.list.element.addEventListener('contextmenu', (event) => this.onContextMenu(event));
   }
 

@@ -7,6 +7,7 @@ import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
+import { addFoldedNames } from '../../widgets/folded_names.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { createChoice } from '../../widgets/choice.js';
@@ -64,6 +65,7 @@ export class Functions {
       });
     };
     on('click', (fn) => store.update(set, { fn }));
+    addFoldedNames(this.list.element, ({ dataset: { fn } }) => (fn === undefined ? null : Number(fn)));
     on('dblclick', (fn) => store.update(set, { tab: 'source', fn }));
     this.element.addEventListener('contextmenu', (event) => {
       const fn = functionUnder(event) ?? (byKeyboard(event) ? this.current() : null);

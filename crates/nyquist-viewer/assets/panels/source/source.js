@@ -13,6 +13,7 @@ import { functionKeys } from '../../widgets/function_menu.js';
 import { callerItems } from './callers.js';
 import { instructionLines, sourceLines } from './lines.js';
 import { createListing } from './listing.js';
+import { createColoring } from './syntax.js';
 
 /** @typedef {import('../../api.js').Source} Source */
 
@@ -80,10 +81,10 @@ export function createSource(ctx) {
     showTitle();
     const lines = sourceLines(answer);
     codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
-    code.show(lines, answer.interval_ns, same);
+    code.show(lines, answer.interval_ns, same, createColoring(answer.file ?? '', lines.map(({ text }) => text)));
     const instructions = instructionLines(answer, isPrecise(ctx.info));
     assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
-    assembly.show(instructions, answer.interval_ns, same);
+    assembly.show(instructions, answer.interval_ns, same, null);
     if (target?.fn === answer.function) both(target.line, 'code');
     target = null;
   };

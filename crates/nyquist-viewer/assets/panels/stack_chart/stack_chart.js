@@ -13,6 +13,7 @@ import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
 import { listenForZoom } from '../../widgets/time_zoom.js';
+import { REST_MS, foldedNames } from '../../widgets/folded_names.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
@@ -47,6 +48,7 @@ export class StackChart {
     this.start = ctx.info.start_ns;
     this.end = ctx.info.end_ns;
     this.scheduled = false;
+    this.timer = 0;
     this.listen();
   }
 
@@ -192,13 +194,21 @@ export class StackChart {
     const { tooltip, info } = this.ctx;
     if (!box || event.pointerType === 'touch' || !this.brush.hidden) return tooltip.hide();
     const name = nameOf(box.fn);
-    tooltip.show(event.clientX, event.clientY, [
+    const lines = () => [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
       tooltipRow('from', formatSpan(box.start - info.start_ns)), tooltipRow('for', formatSpan(box.end - box.start)),
-    ]);
+    ];
+    tooltip.show(event.clientX, event.clientY, lines());
+    clearTimeout(this.timer);
+    this.timer = setTimeout(async () => {
+      const folded = await foldedNames(box.fn);
+      if (folded === null || this.hovered !== box || tooltip.element.hidden) return;
+      tooltip.show(event.clientX, event.clientY, [...lines(), tooltipRow('same code as', folded)]);
+    }, REST_MS);
   }
 
   onLeave() {
+    clearTimeout(this.timer);
     this.hovered = null;
     this.ctx.tooltip.hide();
     this.mark();
