@@ -95,6 +95,7 @@ export function createSource(ctx) {
     update(state) {
       if (state.fn === null) {
         question.forget();
+        if (ctx.info.summary.samples === 0) return status.nothing();
         return status.message('Select a function to see its source.', button('Show the functions', () => store.update(set, { tab: 'functions' })));
       }
       const params = selectionParams(state);
@@ -128,7 +129,8 @@ function createSide(listing) {
     show(text) {
       listing.element.hidden = text !== null;
       message.hidden = text === null;
-      fill(message, text === null ? '' : clean(text, 600));
+      // A line does not break within an option.
+      fill(message, ...clean(text ?? '', 600).split(/(--[a-z][a-z-]*)/).map((part, at) => (at % 2 === 1 ? h('span', { class: 'option' }, part) : part)));
     },
   };
 }

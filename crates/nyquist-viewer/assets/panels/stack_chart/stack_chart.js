@@ -17,7 +17,7 @@ import { REST_MS, foldedNames } from '../../widgets/folded_names.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
-import { threadDetails, threadNames, threadOf } from '../timeline/tracks.js';
+import { threadDetails, threadNames } from '../timeline/tracks.js';
 import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
@@ -104,20 +104,8 @@ export class StackChart {
       this.hovered = null;
       if (!again) this.box.scroller.scrollTop = 0;
       this.resize();
-      if (answer.boxes.length === 0) this.sayWhy(state, thread);
+      if (answer.boxes.length === 0) this.status.nothing();
     });
-  }
-
-  /**
-   * Shows why there are no boxes.
-   * @param {State} state
-   * @param {number} thread
-   */
-  sayWhy(state, thread) {
-    const { weight } = threadOf(this.ctx.info, thread) ?? { weight: 0 };
-    const whole = state.filters.length + state.transforms.length === 0 && !state.own && rangeOf(state) === null;
-    if (weight === 0 || !whole || state.time !== 'running') return this.status.nothing();
-    this.status.message('Everything here is shorter than a pixel. Drag over the timeline to select a shorter time.');
   }
 
   picture() {
