@@ -519,9 +519,17 @@ const scenarios = {
     const shares = await group(`${expected.program}.c`).locator('.share').allTextContents();
     assert.deepEqual(shares.map(parseFloat), file.slice(1).map((weight) => Math.round((1000 * weight) / answer.weight) / 10));
     await panel('functions').getByRole('button', { name: 'Libraries', exact: true }).click();
+    await group(expected.program).waitFor();
+    // Until the answer comes, the page says what it waits for, and has no rows from before the filter.
+    let release = () => {};
+    const released = new Promise((resolve) => { release = resolve; });
+    await page.route(/api\/v1\/functions/, (route) => released.then(() => route.continue()));
     await group(expected.program).click();
     await page.locator('[data-crumb=filters]').waitFor();
-    // The rows from before the filter may be there until the answer comes.
+    await panel('functions').getByText('Adding up the functions…').waitFor();
+    assert.equal(await rows().count(), 0);
+    release();
+    await page.unroute(/api\/v1\/functions/, { behavior: 'wait' });
     const ofOthers = rows().filter({ has: page.locator('.lib', { hasText: /libc|kernel/ }) });
     await until('only functions of the library are shown', async () => (await ofOthers.count()) === 0 && (await rowOf(expected.leaf).count()) > 0);
   },

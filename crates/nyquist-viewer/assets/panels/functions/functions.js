@@ -122,6 +122,8 @@ export class Functions {
     this.showSort(state.sort);
     const grouped = state.group !== 'function' && !this.ctx.offline;
     this.choice.press(GROUPS.findIndex(([group]) => group === state.group));
+    // The list has the rows from before the group was chosen.
+    if (!grouped && this.list.element.hidden) this.empty();
     this.list.element.hidden = this.callers.element.hidden = grouped;
     this.groups.element.hidden = !grouped;
     if (grouped) {
@@ -136,6 +138,13 @@ export class Functions {
     }
     this.shownFn = state.fn;
     this.showCallers(state);
+  }
+
+  /** Shows no rows until there are new ones. */
+  empty() {
+    this.pages = emptyPages();
+    this.count.textContent = '';
+    this.list.setCount(0);
   }
 
   /** @param {'own' | 'total'} sort */
