@@ -273,7 +273,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
 
 /// Threads whose names differ in their ends, and whose stacks are deep.
 fn deep(test: &Context<'_>) -> Verdict {
-    const DEPTH: usize = 300;
+    const DEPTH: usize = 60;
     let name = |tid: usize| format!("worker-of-the-pool-of-requests-{tid}");
     let call = |tid, number: usize| {
         let name = if number + 1 == DEPTH { "leaf".to_owned() } else { format!("call{number}") };
