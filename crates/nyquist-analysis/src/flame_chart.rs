@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_rarely_is_seen_whenever_it_runs() {
+    fn a_thread_that_runs_rarely_is_seen() {
         let samples = [(10, 1, "m a"), (20, 1, "m b"), (21, 1, "m c"), (40, 9, "m a")];
         let options = FlameChartOptions { min_ns: 5_000_000, ..FlameChartOptions::default() };
         let short = [("m", 0, 9, 14), ("a", 1, 9, 14), ("m", 0, 19, 24)];
