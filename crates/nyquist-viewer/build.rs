@@ -6,8 +6,12 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     list("assets", "files.rs")?;
-    list("offline", "offline.rs")
+    list("offline", "offline.rs")?;
+    list("third_party", "third_party.rs")
 }
+
+/// The kinds of files that are sent to the page. Licences and types of code of others are beside it.
+const SENT: [&str; 4] = ["css", "html", "js", "svg"];
 
 /// Writes a table of the files of a folder.
 fn list(folder: &str, table_name: &str) -> io::Result<()> {
@@ -31,7 +35,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;
-        } else {
+        } else if path.extension().is_some_and(|kind| SENT.iter().any(|sent| kind == *sent)) {
             files.push(path);
         }
     }

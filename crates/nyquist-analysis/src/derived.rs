@@ -35,6 +35,15 @@ pub(crate) struct DerivedForest<'a> {
 }
 
 impl<'a> DerivedForest<'a> {
+    /// The memory that is not that of the original forest, in bytes.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let forest = match &self.forest {
+            Cow::Owned(forest) => forest.bytes(),
+            Cow::Borrowed(_) => 0,
+        };
+        forest + self.map.as_ref().map_or(0, |map| size_of_val(&**map))
+    }
+
     /// The unchanged forest.
     pub(crate) fn new(forest: &'a Forest) -> Self {
         Self { forest: Cow::Borrowed(forest), map: None, keeps_stackless: true }

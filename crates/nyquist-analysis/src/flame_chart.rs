@@ -65,7 +65,7 @@ impl<'a> View<'a> {
             chart.open.extend(stack[same..].iter().map(|&func| (func, span.times.start)));
             chart.end = span.times.end;
         }
-        chart.close(0);
+        chart.close_run();
         chart.boxes.sort_by_key(|found| (found.start_ns, found.depth));
         chart.boxes
     }
@@ -94,8 +94,17 @@ impl FlameChart<'_, '_> {
         if span.times.start - self.end < self.options.min_ns && !self.open.is_empty() {
             span.times.start = self.end;
         } else {
-            self.close(0);
+            self.close_run();
         }
+    }
+
+    /// Ends all boxes where the thread pauses. What lasted for less than the shortest box gets its length.
+    /// Otherwise a thread that runs rarely would seem to run even less.
+    fn close_run(&mut self) {
+        if let Some((_, start_ns)) = self.open.first() {
+            self.end = self.end.max(start_ns.saturating_add(self.options.min_ns));
+        }
+        self.close(0);
     }
 
     /// Ends the boxes from that depth on.
@@ -155,7 +164,15 @@ mod tests {
     fn gaps_that_cannot_be_seen_do_not_divide_boxes() {
         let samples = [(10, 1, "m a"), (12, 1, "m b"), (14, 1, "m a"), (30, 1, "m a")];
         let options = FlameChartOptions { min_ns: 3_000_000, ..FlameChartOptions::default() };
-        check(&samples, &options, &[("m", 0, 9, 14)]);
+        check(&samples, &options, &[("m", 0, 9, 14), ("m", 0, 29, 32), ("a", 1, 29, 32)]);
+    }
+
+    #[test]
+    fn a_thread_that_runs_rarely_is_seen() {
+        let samples = [(10, 1, "m a"), (20, 1, "m b"), (21, 1, "m c"), (40, 9, "m a")];
+        let options = FlameChartOptions { min_ns: 5_000_000, ..FlameChartOptions::default() };
+        let short = [("m", 0, 9, 14), ("a", 1, 9, 14), ("m", 0, 19, 24)];
+        check(&samples, &options, &[&short[..], &[("m", 0, 31, 40), ("a", 1, 31, 40)]].concat());
     }
 
     #[test]

@@ -25,6 +25,12 @@ pub(crate) struct Forest {
 }
 
 impl Forest {
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let numbers = [&self.parent, &self.end, &self.func, &self.stack];
+        numbers.map(|column| size_of_val(&**column)).iter().sum::<usize>() + size_of_val(&*self.category)
+    }
+
     /// The stacks of a profile, and the node of each of them. O(stacks).
     pub(crate) fn of_stacks(profile: &Profile) -> (Self, Vec<u32>) {
         let stacks = profile.stacks();

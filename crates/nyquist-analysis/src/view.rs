@@ -56,6 +56,15 @@ impl<'a> View<'a> {
         &self.selection
     }
 
+    /// The memory that the view takes beside its index, in bytes, as far as it depends on the profile.
+    pub fn own_bytes(&self) -> usize {
+        let running = match &self.running {
+            Cow::Owned(running) => size_of_val(&**running),
+            Cow::Borrowed(_) => 0,
+        };
+        running + self.derived.own_bytes()
+    }
+
     /// The name and place of a function, or of the lib that it stands for.
     pub fn function(&self, func: FuncId) -> FunctionInfo<'a> {
         self.index.function(func)

@@ -12,7 +12,7 @@ use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_resources::cpu_count;
 use nyquist_symbols::{
     Attempt, AttemptOutcome, Disassembly, Finder, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols,
-    SourceFiles, SourceFrame, SymbolFiles, special_source_path,
+    SourceFiles, SourceFrame, SymbolFiles, folded_names, special_source_path,
 };
 
 use crate::generated_code::{GeneratedCode, GeneratedLib, NoGeneratedCode};
@@ -251,6 +251,15 @@ impl SymbolSource for ProfileSymbols {
         };
         let lib = request.lib.clone();
         code.map(Assembly::from).map_err(|reason| LookupError::NoInstructions { lib, start, reason })
+    }
+
+    /// With servers, only files that were opened before are read, because opening a lib may download it.
+    fn folded_names(&self, lib: &LibKey, start: RelativeAddress, name: &str) -> Vec<String> {
+        let is_open = self.libs.get(lib).is_some_and(|files| files.module.get().is_some());
+        if self.finder.asks_servers() && !is_open {
+            return Vec::new();
+        }
+        self.module(lib).map(|module| folded_names(name, &module.names_at(start))).unwrap_or_default()
     }
 }
 

@@ -19,6 +19,13 @@ pub trait SymbolSource: Send + Sync {
 
     /// The instructions of a range of a lib's code.
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError>;
+
+    /// The names of the function that begins at an address of a lib, besides `name`: the linker has folded
+    /// functions with the same code into one. An implementation downloads nothing for it. By default there
+    /// are none.
+    fn folded_names(&self, _lib: &LibKey, _start: RelativeAddress, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The key of a lib in viewers' requests.

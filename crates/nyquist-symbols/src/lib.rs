@@ -85,7 +85,7 @@ pub use kernel::{
     read_kernel, sealed_kernel,
 };
 pub use loader::{missing_loader, missing_loader_of};
-pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction};
+pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction, folded_names};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use module_facts::{ModuleFacts, ModuleFactsError, NameSource, UnwindSource};

@@ -99,6 +99,13 @@ impl MachineCode {
     }
 }
 
+/// The names of a function that are not `name`: those of others whose code is the same, which the linker has
+/// folded into one. Aliases, which differ in underscores, are not among them.
+pub fn folded_names(name: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let plain = |name: &str| name.trim_start_matches('_').to_owned();
+    names.iter().filter(|other| plain(other) != plain(name)).cloned().collect()
+}
+
 impl PlacedInstruction {
     /// The file and line of its innermost inlined function.
     pub fn place(&self) -> Option<(&str, u32)> {

@@ -64,6 +64,8 @@ import { learnNames } from './names.js';
 /** @typedef {{start_ns: number, end_ns: number, count: number, rows: MarkerChartRow[], left_out: number}} MarkerChart */
 /** @typedef {{count: number, kinds: {name: string, count: number, total_ns: number, has_stacks: boolean}[], rows: MarkerRow[]}} Markers */
 
+/** @typedef {{function: number, count: number, folded: string[]}} FoldedNames */
+
 /** Why a request failed: the server is gone, the token is no longer valid, or the request was refused. */
 export class ApiError extends Error {
   /**

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     /// The limit of the page's size over the network, in bytes.
-    const PAGE_WEIGHT: usize = 200_000;
+    const PAGE_WEIGHT: usize = 80_000;
 
     #[test]
     fn the_page_has_the_front_end_and_no_own_script() {

@@ -2,7 +2,7 @@
 //! is drawn. A page opened from a disk may not load any.
 //!
 //! Each module becomes a function that returns the module's exports. The page's modules use only one form
-//! of import and export, and no cycles; their tests check that.
+//! of import and export, and no cycles; their tests check that. Code of others ends with a list of its exports.
 
 use std::fmt::Write as _;
 
@@ -34,8 +34,9 @@ impl Bundle {
         if let Some(known) = self.known.iter().position(|known| known == name) {
             return variable(known);
         }
-        let text = files::module(name).unwrap_or_default();
-        let (mut head, mut body, mut exported) = (String::new(), String::new(), Vec::new());
+        let (text, list) = without_export_list(files::module(name).unwrap_or_default());
+        let (mut head, mut body) = (String::new(), String::new());
+        let mut exported: Vec<_> = list.split(',').filter(|pair| !pair.is_empty()).map(exported_as).collect();
         for line in text.lines() {
             if let Some((names, from)) = import(line) {
                 let module = self.add(&resolved(name, from));
@@ -43,7 +44,7 @@ impl Bundle {
                 continue;
             }
             let line = line.strip_prefix("export ").map_or(line, |declaration| {
-                exported.extend(declared(declaration));
+                exported.extend(declared(declaration).map(str::to_owned));
                 declaration
             });
             if !is_comment(line) {
@@ -71,6 +72,20 @@ fn variable(number: usize) -> String {
 fn import(line: &str) -> Option<(&str, &str)> {
     let (names, from) = line.strip_prefix("import {")?.split_once("} from '")?;
     Some((names, from.strip_suffix("';")?))
+}
+
+/// The text of a module, and the list of exports at its end.
+fn without_export_list(text: &str) -> (&str, &str) {
+    let parts = text.trim_end().strip_suffix("};").and_then(|text| text.rsplit_once("export{"));
+    parts.unwrap_or((text, ""))
+}
+
+/// A pair of a list of exports (`local as exported`) as a member of an object.
+fn exported_as(pair: &str) -> String {
+    match pair.split_once(" as ") {
+        Some((local, exported)) => format!("{exported}: {local}"),
+        None => pair.to_owned(),
+    }
 }
 
 /// The name that a declaration declares.
@@ -148,6 +163,14 @@ mod tests {
     fn paths_are_relative_to_the_importer() {
         assert_eq!(resolved("panels/a/b.js", "../../store.js"), "store.js");
         assert_eq!(resolved("panels/a/b.js", "./c.js"), "panels/a/c.js");
+    }
+
+    #[test]
+    fn lists_of_exports_become_members() {
+        let (text, list) = without_export_list("var a=[/x/g];export{a as default,b};\n");
+        assert_eq!((text, list), ("var a=[/x/g];", "a as default,b"));
+        assert_eq!(list.split(',').map(exported_as).collect::<Vec<_>>(), ["default: a", "b"]);
+        assert_eq!(without_export_list("export const a = {};\n"), ("export const a = {};\n", ""));
     }
 
     #[test]

@@ -9,6 +9,12 @@ use nyquist_server::ViewerResponse;
 /// The number of selections that are kept, for stepping back.
 const MAX_VIEWS: usize = 8;
 
+/// The number of selections that are kept whatever their size: a page asks about up to three at a time.
+const MIN_VIEWS: usize = 3;
+
+/// The maximum memory of more views than that, in bytes.
+const VIEW_BYTES: usize = 128 << 20;
+
 /// The maximum memory of the kept responses, in bytes.
 const ANSWER_BYTES: usize = 32 << 20;
 
@@ -18,12 +24,13 @@ pub(crate) struct ViewCache<'a> {
     index: &'a Index<'a>,
     /// The most recently used one is last.
     kept: VecDeque<Rc<View<'a>>>,
+    max_bytes: usize,
 }
 
 impl<'a> ViewCache<'a> {
     /// An empty cache for a profile.
     pub(crate) fn new(index: &'a Index<'a>) -> Self {
-        Self { index, kept: VecDeque::new() }
+        Self { index, kept: VecDeque::new(), max_bytes: VIEW_BYTES }
     }
 
     /// The view of a selection.
@@ -33,10 +40,17 @@ impl<'a> ViewCache<'a> {
             .and_then(|position| self.kept.remove(position))
             .unwrap_or_else(|| Rc::new(View::new(self.index, selection)));
         self.kept.push_back(Rc::clone(&view));
-        if self.kept.len() > MAX_VIEWS {
+        self.make_room();
+        view
+    }
+
+    fn make_room(&mut self) {
+        let bytes = |views: &VecDeque<Rc<View<'_>>>| views.iter().map(|view| view.own_bytes()).sum::<usize>();
+        while self.kept.len() > MAX_VIEWS
+            || (self.kept.len() > MIN_VIEWS && bytes(&self.kept) > self.max_bytes)
+        {
             self.kept.pop_front();
         }
-        view
     }
 }
 
@@ -72,7 +86,37 @@ impl ResponseCache {
 
 #[cfg(test)]
 mod tests {
+    use nyquist_profile::{Frame, Func, Meta, Process, Profile, ProfileBuilder, Sample, Thread, ThreadIndex};
+
     use super::*;
+
+    /// A thread with a sample in each of some functions.
+    fn profile(functions: usize) -> Profile {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let process = builder.add_process(Process::default());
+        let thread: ThreadIndex = builder.add_thread(Thread::new(process, "1", "main"));
+        for number in 0..functions {
+            let name = builder.intern_string(&number.to_string());
+            let func = builder.intern_func(Func::new(name, None));
+            let frame = builder.intern_frame(Frame::label(func));
+            let stack = builder.intern_stack(None, frame);
+            builder.add_sample(thread, Sample { weight: 1, ..Sample::new(number as u64, Some(stack), 1) });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn large_views_make_room_for_others() {
+        let profile = profile(100);
+        let index = Index::new(&profile);
+        let selection = |end: u64| Selection { range: Some(0..end), ..Selection::default() };
+        for (max_bytes, expected) in [(0, MIN_VIEWS), (5 * 101 * 16, 5), (usize::MAX, MAX_VIEWS)] {
+            let mut views = ViewCache { max_bytes, ..ViewCache::new(&index) };
+            (1..20).for_each(|end| drop(views.of(&selection(end))));
+            assert_eq!(views.kept.len(), expected, "{max_bytes}");
+            assert_eq!(views.kept.back().unwrap().selection(), &selection(19));
+        }
+    }
 
     #[test]
     fn the_oldest_answers_make_room() {

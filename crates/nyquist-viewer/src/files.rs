@@ -6,22 +6,29 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// The files below `offline/`, by name.
 const OFFLINE_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/offline.rs"));
 
+/// The files below `third_party/`, by name.
+const THIRD_PARTY_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/third_party.rs"));
+
 /// A file below `assets/`.
 pub(crate) fn contents(name: &str) -> Option<&'static [u8]> {
-    FILES.iter().find(|(file, _)| *file == name).map(|(_, bytes)| *bytes)
+    find(FILES, name)
+}
+
+fn find(files: &'static [(&str, &[u8])], name: &str) -> Option<&'static [u8]> {
+    files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| *bytes)
 }
 
 /// The text of a module, by its path in this crate: `assets/` for the page, `offline/` for modules of the
-/// page in a file.
+/// page in a file, `third_party/` for code of others.
 pub(crate) fn module(path: &str) -> Option<&'static str> {
-    let bytes = match path.strip_prefix("assets/") {
-        Some(name) => contents(name)?,
-        None => {
-            let name = path.strip_prefix("offline/")?;
-            OFFLINE_FILES.iter().find(|(file, _)| *file == name)?.1
-        }
+    let (folder, name) = path.split_once('/')?;
+    let files = match folder {
+        "assets" => FILES,
+        "offline" => OFFLINE_FILES,
+        "third_party" => THIRD_PARTY_FILES,
+        _ => return None,
     };
-    std::str::from_utf8(bytes).ok()
+    std::str::from_utf8(find(files, name)?).ok()
 }
 
 /// All style sheets as one: the page's, the widgets', and the panels', of which later ones take precedence.

@@ -130,6 +130,11 @@ impl SymbolSource for Files {
         Some(addresses.iter().map(info).collect())
     }
 
+    fn folded_names(&self, _: &LibKey, start: RelativeAddress, name: &str) -> Vec<String> {
+        assert_eq!(start, RelativeAddress(0x100));
+        if name == "parse" { (0..12).map(|number| format!("other{number:02}")).collect() } else { Vec::new() }
+    }
+
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
         assert_eq!((&*request.file, &*request.lib.debug_name), ("src/main.rs", "app"));
         Ok((1..=10).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n"))
@@ -302,6 +307,16 @@ fn source_and_instructions_have_their_shares() {
     // Instructions without samples have lines, too.
     assert_eq!(instructions[2], json!([0x104, "op 2", 0, 0, 4, null]));
     assert_eq!(listing["assembly"]["places"], json!([["trim", "trim.rs", 70]]));
+}
+
+#[test]
+fn functions_with_the_same_code_have_all_names() {
+    let viewer = viewer();
+    let all = ask(&viewer, "functions", "");
+    let names = |function: &str| ask(&viewer, "names", &format!("function={}", number(&all, function)));
+    let folded = names("parse");
+    assert_eq!((&folded["count"], folded["folded"].as_array().unwrap().len()), (&json!(12), 10));
+    assert_eq!((&names("draw")["count"], &names("draw")["folded"]), (&json!(0), &json!([])));
 }
 
 #[test]

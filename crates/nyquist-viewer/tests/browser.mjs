@@ -114,9 +114,10 @@ const scenarios = {
     assert.match(page.url(), /inverted/);
     await page.keyboard.press('/');
     await page.keyboard.type(expected.leaf);
-    await page.locator('#search-share').filter({ hasText: '%' }).waitFor();
     const { matched, weight } = await api(`search?q=${expected.leaf}`);
-    assert.equal(parseFloat(await page.locator('#search-share').innerText()), Math.round((1000 * matched) / weight) / 10);
+    // The share of what was typed so far may be there until the answer comes.
+    const share = async () => parseFloat(await page.locator('#search-share').innerText());
+    await until('the share is that of the API', async () => (await share()) === Math.round((1000 * matched) / weight) / 10);
     await page.locator('#search').press('Enter');
     await page.getByText('Only samples without', { exact: true }).click();
     await page.locator('[data-crumb=filters]').waitFor();
@@ -177,6 +178,8 @@ const scenarios = {
     await rowOf(expected.leaf).dblclick();
     await panel('source').getByText(expected.text).first().waitFor();
     await panel('source').getByText('%', { exact: false }).first().waitFor();
+    await panel('source').locator('.syntax-keyword').getByText('void', { exact: true }).first().waitFor();
+    await panel('source').locator('.syntax-function').getByText(expected.leaf, { exact: true }).first().waitFor();
     await panel('source').getByText(expected.instruction, { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Callers' }).click();
     await page.getByRole('menuitem', { name: expected.caller }).click();
@@ -200,8 +203,13 @@ const scenarios = {
       assert.ok(scroll <= width, `${name}: the page is ${scroll} wide in a window of ${width}`);
     }
     await tab('functions');
-    const text = await panel('functions').innerText();
-    for (const shown of expected.shown) assert.ok(text.includes(shown), `${shown} is not in ${text.slice(0, 2000)}`);
+    let text = '';
+    for (const shown of expected.shown) {
+      await until(`${shown} is in the list`, async () => {
+        text = await panel('functions').innerText();
+        return text.includes(shown);
+      });
+    }
     for (const hidden of expected.hidden) assert.ok(!text.includes(hidden), `${JSON.stringify(hidden)} is in the page as it is`);
   },
 
@@ -328,7 +336,7 @@ const scenarios = {
     assert.equal(tracks[0].categories.reduce((sum, { ns }) => sum + ns.reduce((a, b) => a + b, 0), 0), expected.count);
     await until('the overview is drawn', async () => (await painted('.overview canvas')) > 0);
     await until('the track is drawn', async () => (await painted('.track[data-thread] canvas')) > 0);
-    assert.match(await page.locator('.overview .track-time').innerText(), /^peak .+\/s$/);
+    await until('the peak is that of the event', async () => /^peak .+\/s$/.test(await page.locator('.overview .track-time').innerText()));
     await page.goto(`${url}?${params}&tab=stack-chart`);
     const [busiest] = info.threads;
     const { start_ns: zero, part_ns: part, tracks: [track] } = await api(`timeline?${params}&parts=1000&tracks=${busiest.thread}`);
@@ -421,6 +429,7 @@ const scenarios = {
     await page.locator('#search-share').filter({ hasText: '%' }).waitFor();
     await until('the list has the others', async () => (await rows().count()) > 0 && (await rowOf(expected.leaf).count()) === 0);
     await page.locator('#search').press('Enter');
+    await page.getByRole('menuitem').first().waitFor();
     assert.deepEqual(await page.getByRole('menuitem').allTextContents(), ['Only samples without', 'Stacks without these functions']);
     const all = await api('timeline?parts=1');
     const found = await api(`timeline?parts=1&search=${expected.leaf}`);
@@ -472,7 +481,7 @@ const scenarios = {
     await page.reload();
     const show = page.getByRole('button', { name: 'Show 1 hidden track' });
     await show.waitFor();
-    assert.equal(await tracks.count(), expected.threads - 1);
+    await until('the address keeps which is hidden', async () => (await tracks.count()) === expected.threads - 1);
     await show.click();
     await until('it is shown', async () => (await tracks.count()) === expected.threads);
     assert.equal(hidden(), null);
@@ -510,9 +519,18 @@ const scenarios = {
     const shares = await group(`${expected.program}.c`).locator('.share').allTextContents();
     assert.deepEqual(shares.map(parseFloat), file.slice(1).map((weight) => Math.round((1000 * weight) / answer.weight) / 10));
     await panel('functions').getByRole('button', { name: 'Libraries', exact: true }).click();
+    await group(expected.program).waitFor();
+    // Until the answer comes, the page says what it waits for, and has no rows from before the filter.
+    let release = () => {};
+    const released = new Promise((resolve) => { release = resolve; });
+    await page.route(/api\/v1\/functions/, (route) => released.then(() => route.continue()));
     await group(expected.program).click();
     await page.locator('[data-crumb=filters]').waitFor();
-    // The rows from before the filter may be there until the answer comes.
+    await panel('functions').getByText('Adding up the functions…').waitFor();
+    // The groups, which are hidden, have rows, too.
+    assert.equal(await panel('functions').locator('.function-row[data-fn]').count(), 0);
+    release();
+    await page.unroute(/api\/v1\/functions/, { behavior: 'wait' });
     const ofOthers = rows().filter({ has: page.locator('.lib', { hasText: /libc|kernel/ }) });
     await until('only functions of the library are shown', async () => (await ofOthers.count()) === 0 && (await rowOf(expected.leaf).count()) > 0);
   },
@@ -526,6 +544,24 @@ const scenarios = {
     await page.mouse.move(x + width * 0.1, y + height - 27);
     await page.locator('.tooltip').filter({ hasText: 'in all calls' }).waitFor();
     assert.match(await page.locator('.tooltip').innerText(), /leaf[\s\S]*in all calls[\s\S]*60\.0%/);
+  },
+
+  /** Tooltips and titles of rows have the other names of a function's code. */
+  async folded() {
+    const others = new RegExp(`same code as.*(${expected.names.join('|')})`, 's');
+    await open();
+    await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
+    const { boxes, weight, functions } = await api('flamegraph?width=1000');
+    const [depth, start, boxWidth] = boxes.find(([, , , number]) => expected.names.includes(functions[number].name));
+    const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
+    await page.mouse.move(x + (width * (start + boxWidth / 2)) / weight, y + height - 10 - 18 * depth);
+    await page.locator('.tooltip').filter({ hasText: others }).waitFor();
+    for (const name of ['functions', 'call-tree']) {
+      await tab(name);
+      const row = panel(name).locator('.row').filter({ hasText: new RegExp(expected.names.join('|')) }).first();
+      await row.hover();
+      await until(`${name}: the title has the other name`, async () => others.test((await row.getAttribute('title')) ?? ''));
+    }
   },
 
   /** Programs that read the page aloud understand it: axe-core finds nothing. */
@@ -543,6 +579,14 @@ const scenarios = {
         await page.waitForFunction(() => document.querySelectorAll('.status-loading:not([hidden])').length === 0);
         await look(`${name}, ${scheme}`);
       }
+    }
+    const { rows: [[fn]] } = await api(`functions?sort=total&search=${expected.function}&state=waiting`);
+    for (const scheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await open(`${url}?tab=source&state=waiting&function=${fn}`);
+      await panel('source').locator('.syntax-keyword').first().click();
+      await panel('source').locator('.marked').first().waitFor();
+      await look(`source, ${scheme}`);
     }
     await open(`${url}?tab=functions&threads=0&state=waiting`);
     await look('a selection');
@@ -587,11 +631,11 @@ const scenarios = {
     await tracks.first().scrollIntoViewIfNeeded();
     await until('the first track is drawn', async () => (await painted(picture('first-child'))) > 0.05);
     await until('the last track has no picture', async () => (await painted(picture('last-child'))) === 0);
-    assert.equal(await panel('timeline').locator('.overview .track-time').innerText(), 'peak 300 threads');
+    await until('the peak is shown', async () => (await panel('timeline').locator('.overview .track-time').innerText()) === 'peak 300 threads');
     await tracks.last().scrollIntoViewIfNeeded();
     await until('the last track is drawn', async () => (await painted(picture('last-child'))) > 0.05);
     await until('the first track has no picture', async () => (await painted(picture('first-child'))) === 0);
-    assert.equal(await panel('timeline').locator('.status:not([hidden])').filter({ hasText: /\w/ }).count(), 0);
+    await until('nothing is waited for, or failed', async () => (await panel('timeline').locator('.status:not([hidden])').filter({ hasText: /\w/ }).count()) === 0);
   },
 
   /** The tracks of the CPUs come first, and one of them can be selected. */
@@ -599,7 +643,9 @@ const scenarios = {
     await open();
     const { cores } = await api('info');
     assert.ok(cores.length > 0);
-    const names = await panel('timeline').locator('.track[data-thread] .track-name').allTextContents();
+    const tracks = panel('timeline').locator('.track[data-thread] .track-name');
+    await until('there are tracks', async () => (await tracks.count()) >= cores.length);
+    const names = await tracks.allTextContents();
     assert.deepEqual(names.slice(0, cores.length), cores.map(({ name }) => name));
     assert.ok(names.slice(0, cores.length).every((name) => /^CPU \d+$/.test(name)), names.join());
     const busiest = cores.reduce((a, b) => (a.weight >= b.weight ? a : b));
@@ -684,7 +730,7 @@ const scenarios = {
     await writeFile(expected.ending, '');
     await word('ended').waitFor();
     await rowOf(expected.leaf).waitFor();
-    assert.equal(await page.locator('.live-pause').isVisible(), false);
+    await until('there is nothing to pause', async () => !(await page.locator('.live-pause').isVisible()));
     assert.equal(await panel('functions').locator('.row.selected').getAttribute('data-fn'), number);
   },
 
@@ -696,12 +742,30 @@ const scenarios = {
     await rowOf(expected.leaf).waitFor();
   },
 
+  /** On a narrow screen, the names of deep rows, and the ends of long names of threads, are in sight. */
+  async deep() {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await open(`${url}?tab=call-tree`);
+    const within = async (locator) => {
+      const { x, width } = await locator.boundingBox();
+      return x >= 0 && x + width <= 390;
+    };
+    const row = panel('call-tree').locator('.row.selected');
+    await row.waitFor();
+    await until('the selected row shows its name', () => within(row.getByText(expected.leaf, { exact: true })));
+    await panel('call-tree').locator('[role=tree]').focus();
+    await page.keyboard.press('Home');
+    await until('the first row shows its name', () => within(row.getByText(expected.root, { exact: true })));
+    for (const end of expected.ends) await until(`a label ends with ${end}`, () => within(panel('timeline').locator('.track-name-end').getByText(end, { exact: true })));
+  },
+
   /** A narrow screen: no element is wider. */
   async narrow() {
     await page.setViewportSize({ width: 400, height: 800 });
     await open();
     for (const name of ['flame-graph', 'call-tree', 'functions', 'stack-chart', 'heat-map', 'markers', 'marker-chart', 'source', 'info']) {
       await tab(name);
+      await page.waitForFunction(() => document.querySelectorAll('.status-loading:not([hidden])').length === 0);
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= 400, `${name} is ${scroll} wide`);
     }

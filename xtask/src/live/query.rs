@@ -1,11 +1,11 @@
 //! `nyquist query`: short answers for scripts and agents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -178,12 +178,18 @@ void get_weight(void) __attribute__((alias(\"get_price\")));
 int main(void) { get_weight(); }
 ";
 
-fn folded(test: &Context<'_>) -> Verdict {
+/// A recording of `get_price`, which is also named `get_weight`.
+pub(super) fn record_two_names(test: &Context<'_>) -> Result<PathBuf, Stop> {
     let (source, program) = (test.path("two_names.c"), test.path("two_names"));
     std::fs::write(&source, TWO_NAMES)?;
     test.program("cc").args(&["-O1", "-g", "-o"]).path(&program).path(&source).run()?.succeeded()?;
     let output = test.path("profile.json.gz");
     test.nyquist(&["record", "-s", "-o"]).path(&output).path(&program).run()?.succeeded()?;
+    Ok(output)
+}
+
+fn folded(test: &Context<'_>) -> Verdict {
+    let output = record_two_names(test)?;
     for question in ["function", "source"] {
         let call = test.nyquist(&["query"]).path(&output).args(&[question, "get_"]);
         let text = call.run()?.succeeded()?.stdout_text();

@@ -13,6 +13,7 @@ use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::http::Client;
 use super::invocation::Running;
 use super::npm::{self, Package};
+use super::query;
 use super::server::{link_of, parts_of};
 use super::test::Test;
 use crate::packages;
@@ -25,6 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("trees_search_and_filters", |test| on_shares(test, "views")),
     Test::new("a_dragged_range_is_in_the_address", |test| on_shares(test, "range")),
     Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")),
+    Test::new("deep_rows_and_long_names_are_in_sight", deep),
     Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")),
     Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")),
     Test::new("what_is_shown_can_be_saved", |test| on_shares(test, "share")),
@@ -41,6 +43,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("inlined_functions_can_be_merged", compiled),
     Test::new("tracks_are_hidden_and_stacks_selected", tracks),
     Test::new("a_tooltip_has_all_calls_of_a_function", calls),
+    Test::new("a_tooltip_has_all_names_of_a_function", folded),
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
     Test::new("a_dropped_file_keeps_to_the_memory_limit", dropped_within_limit),
     Test::new("each_of_many_threads_has_a_track", many_threads),
@@ -268,6 +271,27 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     browse(test, &[&trace], "many", &json!({ "threads": THREADS }))
 }
 
+/// Threads whose names differ in their ends, and whose stacks are deep.
+fn deep(test: &Context<'_>) -> Verdict {
+    const DEPTH: usize = 60;
+    let name = |tid: usize| format!("worker-of-the-pool-of-requests-{tid}");
+    let call = |tid, number: usize| {
+        let name = if number + 1 == DEPTH { "leaf".to_owned() } else { format!("call{number}") };
+        json!({"ph": "X", "name": name, "ts": 0, "dur": 1_000_000, "pid": 1, "tid": tid})
+    };
+    let named =
+        |tid| json!({"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": name(tid)}});
+    let threads = [10_001, 10_002];
+    let events: Vec<_> = threads
+        .into_iter()
+        .flat_map(|tid| (0..DEPTH).map(move |number| call(tid, number)).chain([named(tid)]))
+        .collect();
+    let trace = test.fresh("deep.json");
+    std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
+    let expected = json!({"leaf": "leaf", "root": "call0", "ends": ["10001", "10002"]});
+    browse(test, &[&trace], "deep", &expected)
+}
+
 /// The tracks of CPUs are above those of threads.
 fn cores(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).options(&["--per-cpu-threads"]).run_well()?;
@@ -354,7 +378,13 @@ fn nothing(test: &Context<'_>) -> Verdict {
 fn accessible(test: &Context<'_>) -> Verdict {
     let file = test.fresh("written").display().to_string();
     let recorded = test.record(&["reasons", "2", &file]).options(&["--off-cpu"]).run_well()?;
-    browse(test, &[&recorded.path], "accessible", &json!({}))
+    browse(test, &[&recorded.path], "accessible", &json!({"function": "wants_lock"}))
+}
+
+/// The linker has folded two functions into one.
+fn folded(test: &Context<'_>) -> Verdict {
+    let profile = query::record_two_names(test)?;
+    browse(test, &[&profile], "folded", &json!({"names": ["get_price", "get_weight"]}))
 }
 
 /// In the served page, and in an exported one.

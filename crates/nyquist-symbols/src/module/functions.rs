@@ -31,7 +31,7 @@ impl ModuleSymbols {
     }
 
     /// All names of the function that begins at an address.
-    pub(crate) fn names_at(&self, start: RelativeAddress) -> BTreeSet<String> {
+    pub fn names_at(&self, start: RelativeAddress) -> BTreeSet<String> {
         let start = self.svma(start);
         self.functions().tables.iter().flat_map(|table| table.names_at(start)).collect()
     }

@@ -12,6 +12,7 @@ mod info;
 mod marker_chart;
 mod markers;
 mod moment;
+mod names;
 pub(crate) mod picture;
 mod source;
 mod timeline;
@@ -42,6 +43,7 @@ pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Res
         "functions" => json(&functions::list(context)?),
         "groups" => json(&groups::answer(context)?),
         "callers" => json(&functions::callers(context)?),
+        "names" => json(&names::answer(context)?),
         "search" => json(&functions::search(context)?),
         "source" => json(&source::answer(context)?),
         "markers/chart" => json(&marker_chart::answer(context)?),

@@ -170,6 +170,6 @@ fn busiest_symbol(context: &QueryContext<'_, '_>, func: FuncId) -> Option<Native
     busiest.map(|(symbol, _)| symbol).or_else(|| symbol_of.into_values().min_by_key(|symbol| symbol.index()))
 }
 
-fn key(lib: &Lib) -> LibKey {
+pub(super) fn key(lib: &Lib) -> LibKey {
     LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() }
 }

@@ -5,8 +5,7 @@ use nyquist_analysis::{PlaceWeight, PlaceWeights};
 use nyquist_input::module_request;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, NativeSymbolId, Profile};
-use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
-use std::collections::BTreeSet;
+use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError, folded_names};
 
 /// The number of symbols that are disassembled, those with the most time first. A function may be inlined
 /// into many.
@@ -76,15 +75,9 @@ fn of_symbol(
     let code = MachineCode::find(finder, &module_request(lib), RelativeAddress(symbol.address), symbol.size)
         .map_err(|error| format!("no instructions of {}: {}", lib.name, reason(&error)))?;
     let name = profile.string(symbol.name).to_owned();
-    let other_names = without(&name, &code.names);
+    let other_names = folded_names(&name, &code.names);
     let instructions = instructions(code, symbol.lib, places, functions, functions.contains(&name.as_str()));
     Ok(Code { name, other_names, lib: lib.name.clone(), instructions })
-}
-
-/// The names of a symbol's address that are not those of the symbol. Aliases differ in underscores.
-fn without(name: &str, names: &BTreeSet<String>) -> Vec<String> {
-    let plain = |name: &str| name.trim_start_matches('_').to_owned();
-    names.iter().filter(|other| plain(other) != plain(name)).cloned().collect()
 }
 
 /// Notes about the other names of the symbols of the places.
@@ -94,7 +87,7 @@ pub(super) fn folded_symbols(profile: &Profile, places: &PlaceWeights, finder: &
         let symbol = profile.native_symbol(id);
         let (request, start) = (module_request(profile.lib(symbol.lib)), RelativeAddress(symbol.address));
         let name = profile.string(symbol.name);
-        folded(name, &without(name, &MachineCode::names_at(finder, &request, start)))
+        folded(name, &folded_names(name, &MachineCode::names_at(finder, &request, start)))
     };
     hottest.filter_map(note).collect()
 }

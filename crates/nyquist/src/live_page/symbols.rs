@@ -38,4 +38,8 @@ impl SymbolSource for GrowingSymbols {
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
         self.read().assembly(request)
     }
+
+    fn folded_names(&self, lib: &LibKey, start: RelativeAddress, name: &str) -> Vec<String> {
+        self.read().folded_names(lib, start, name)
+    }
 }

@@ -7,11 +7,12 @@ import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
+import { addFoldedNames } from '../../widgets/folded_names.js';
 import { createStatus } from '../../widgets/status.js';
 import { createChoice } from '../../widgets/choice.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
-import { addRows, emptyModel, hottest, parentPath, rowsOf } from './model.js';
+import { addRows, emptyModel, hottest, indent, parentPath, rowsOf } from './model.js';
 import { moreRow, nodeRow, rowId } from './row.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -48,6 +49,7 @@ export class CallTree {
     this.element = this.build();
     this.list.element.addEventListener('click', (event) => this.onClick(event));
     this.list.element.addEventListener('dblclick', (event) => this.onDoubleClick(event));
+    addFoldedNames(this.list.element, ({ dataset: { path } }) => (path ? this.model.nodes.get(path)?.fn ?? null : null));
     this.list.element.addEventListener('contextmenu', (event) => this.onContextMenu(event));
   }
 
@@ -224,7 +226,22 @@ export class CallTree {
     this.selected = path;
     this.list.refresh();
     this.list.reveal(this.indexOf(path), where);
+    this.revealName(path);
     this.list.setActive(rowId(path));
+  }
+
+  /**
+   * Scrolls sideways to the name of a row, which is far to the right if the row is deep.
+   * @param {string} path
+   */
+  revealName(path) {
+    const { element } = this.list;
+    const row = this.rows.find((one) => one.path === path && one.more === 0);
+    const numbers = element.querySelector('.numbers');
+    if (!row || !numbers) return;
+    const room = element.clientWidth - numbers.clientWidth;
+    const at = indent(row.depth);
+    if (at < element.scrollLeft || at + room / 2 > element.scrollLeft + room) element.scrollLeft = Math.max(0, at - room / 4);
   }
 
   /**

@@ -13,6 +13,7 @@ import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
+import { REST_MS, foldedNames } from '../../widgets/folded_names.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawFlame, drawMarks } from './draw.js';
@@ -23,9 +24,6 @@ import { ROW, contentHeight, rowAt, rowTop, rowsBeyond, scrollTo } from './view.
 
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('../../store.js').State} State */
-
-/** How long the pointer must rest on a box before its other calls are requested. */
-const REST_MS = 150;
 
 export class FlameGraph {
   /** @param {import('../../context.js').Context} ctx */
@@ -206,20 +204,20 @@ export class FlameGraph {
   }
 
   /**
-   * Adds the function's amounts in all of its calls to the tooltip of one of them.
+   * Adds the function's other names, and its amounts in all of its calls, to the tooltip of one of them.
    * @param {Box} box
    * @param {PointerEvent} event
    */
   async showAllCalls(box, event) {
     const params = selectionParams(this.ctx.store.get());
     params.set('function', String(box.fn));
-    /** @type {import('../../api.js').Callers | null} */
-    const answer = await ask('flame-tooltip', 'callers', params).catch(() => null);
+    /** @type {[import('../../api.js').Callers | null, string | null]} */
+    const [answer, folded] = await Promise.all([ask('flame-tooltip', 'callers', params).catch(() => null), foldedNames(box.fn)]);
     const { tooltip } = this.ctx;
-    if (!answer || this.hovered !== box || tooltip.element.hidden) return;
-    const [, own, total] = answer.function;
-    if (total <= box.width) return;
-    tooltip.show(event.clientX, event.clientY, [...this.describe(box), tooltipRow('in all calls', this.amount(total)), tooltipRow('self in all', this.amount(own))]);
+    if (this.hovered !== box || tooltip.element.hidden) return;
+    const [, own, total] = answer?.function ?? [0, 0, 0];
+    tooltip.show(event.clientX, event.clientY, [...this.describe(box), ...(folded === null ? [] : [tooltipRow('same code as', folded)]),
+      ...(total > box.width ? [tooltipRow('in all calls', this.amount(total)), tooltipRow('self in all', this.amount(own))] : [])]);
   }
 
   onLeave() {

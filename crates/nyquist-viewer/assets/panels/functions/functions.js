@@ -7,6 +7,7 @@ import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
+import { addFoldedNames } from '../../widgets/folded_names.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { createChoice } from '../../widgets/choice.js';
@@ -64,6 +65,7 @@ export class Functions {
       });
     };
     on('click', (fn) => store.update(set, { fn }));
+    addFoldedNames(this.list.element, ({ dataset: { fn } }) => (fn === undefined ? null : Number(fn)));
     on('dblclick', (fn) => store.update(set, { tab: 'source', fn }));
     this.element.addEventListener('contextmenu', (event) => {
       const fn = functionUnder(event) ?? (byKeyboard(event) ? this.current() : null);
@@ -120,6 +122,8 @@ export class Functions {
     this.showSort(state.sort);
     const grouped = state.group !== 'function' && !this.ctx.offline;
     this.choice.press(GROUPS.findIndex(([group]) => group === state.group));
+    // The list has the rows from before the group was chosen.
+    if (!grouped && this.list.element.hidden) this.empty();
     this.list.element.hidden = this.callers.element.hidden = grouped;
     this.groups.element.hidden = !grouped;
     if (grouped) {
@@ -134,6 +138,13 @@ export class Functions {
     }
     this.shownFn = state.fn;
     this.showCallers(state);
+  }
+
+  /** Shows no rows until there are new ones. */
+  empty() {
+    this.pages = emptyPages();
+    this.count.textContent = '';
+    this.list.setCount(0);
   }
 
   /** @param {'own' | 'total'} sort */

@@ -22,6 +22,9 @@ export function createInfo(ctx) {
   return { element: h('section', { class: 'panel info' }, content), update, focus: () => content.focus() };
 }
 
+/** @param {string} text */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /**
  * The number of busy CPUs, if samples measure time.
  * @param {Info} info
@@ -50,7 +53,7 @@ function sectionsOf(info) {
   /** @type {[string, [string, string][]][]} */
   const sections = [['This profile', [
     ['Program', clean(info.name || info.product, 500)], ...(info.axis_is_amount ? [] : [row('Duration', formatTime(info.end_ns - info.start_ns))]),
-    [measureName(), formatAmount(summary.weight * info.interval_ns)], ...cpusUsed(info),
+    [countsTime() ? capital(measureName()) : measureName(), formatAmount(summary.weight * info.interval_ns)], ...cpusUsed(info),
     ['Processes', formatCount(summary.processes)], ['Threads', formatCount(summary.threads)],
   ]], ['Samples', [
     ['Samples', formatCount(summary.samples)], ...(countsTime() ? [row('Sampling interval', formatAmount(info.interval_ns))] : []),

@@ -83,7 +83,7 @@ export class MarkerChart {
       this.rows = place(answer.rows);
       [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
       const left = answer.left_out > 0 ? `; ${formatCounted(answer.left_out, 'more row')}` : '';
-      this.note.textContent = `${formatCounted(answer.count, 'marker')}${left}. A row is a kind of a thread; drag to select a range.`;
+      this.note.textContent = answer.count === 0 ? '' : `${formatCounted(answer.count, 'marker')}${left}. A row is a kind of a thread; drag to select a range.`;
       this.resize();
       if (answer.count === 0) this.status.message('There are no markers in this selection.');
     });

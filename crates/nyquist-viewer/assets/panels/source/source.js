@@ -13,6 +13,7 @@ import { functionKeys } from '../../widgets/function_menu.js';
 import { callerItems } from './callers.js';
 import { instructionLines, sourceLines } from './lines.js';
 import { createListing } from './listing.js';
+import { createColoring } from './syntax.js';
 
 /** @typedef {import('../../api.js').Source} Source */
 
@@ -80,10 +81,10 @@ export function createSource(ctx) {
     showTitle();
     const lines = sourceLines(answer);
     codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
-    code.show(lines, answer.interval_ns, same);
+    code.show(lines, answer.interval_ns, same, createColoring(answer.file ?? '', lines.map(({ text }) => text)));
     const instructions = instructionLines(answer, isPrecise(ctx.info));
     assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
-    assembly.show(instructions, answer.interval_ns, same);
+    assembly.show(instructions, answer.interval_ns, same, null);
     if (target?.fn === answer.function) both(target.line, 'code');
     target = null;
   };
@@ -94,6 +95,7 @@ export function createSource(ctx) {
     update(state) {
       if (state.fn === null) {
         question.forget();
+        if (ctx.info.summary.samples === 0) return status.nothing();
         return status.message('Select a function to see its source.', button('Show the functions', () => store.update(set, { tab: 'functions' })));
       }
       const params = selectionParams(state);
@@ -127,7 +129,8 @@ function createSide(listing) {
     show(text) {
       listing.element.hidden = text !== null;
       message.hidden = text === null;
-      fill(message, text === null ? '' : clean(text, 600));
+      // A line does not break within an option.
+      fill(message, ...clean(text ?? '', 600).split(/(--[a-z][a-z-]*)/).map((part, at) => (at % 2 === 1 ? h('span', { class: 'option' }, part) : part)));
     },
   };
 }

@@ -13,10 +13,11 @@ import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
 import { listenForZoom } from '../../widgets/time_zoom.js';
+import { REST_MS, foldedNames } from '../../widgets/folded_names.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
-import { threadDetails, threadNames, threadOf } from '../timeline/tracks.js';
+import { threadDetails, threadNames } from '../timeline/tracks.js';
 import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
@@ -47,6 +48,7 @@ export class StackChart {
     this.start = ctx.info.start_ns;
     this.end = ctx.info.end_ns;
     this.scheduled = false;
+    this.timer = 0;
     this.listen();
   }
 
@@ -102,20 +104,8 @@ export class StackChart {
       this.hovered = null;
       if (!again) this.box.scroller.scrollTop = 0;
       this.resize();
-      if (answer.boxes.length === 0) this.sayWhy(state, thread);
+      if (answer.boxes.length === 0) this.status.nothing();
     });
-  }
-
-  /**
-   * Shows why there are no boxes.
-   * @param {State} state
-   * @param {number} thread
-   */
-  sayWhy(state, thread) {
-    const { weight } = threadOf(this.ctx.info, thread) ?? { weight: 0 };
-    const whole = state.filters.length + state.transforms.length === 0 && !state.own && rangeOf(state) === null;
-    if (weight === 0 || !whole || state.time !== 'running') return this.status.nothing();
-    this.status.message('Everything here is shorter than a pixel. Drag over the timeline to select a shorter time.');
   }
 
   picture() {
@@ -192,13 +182,21 @@ export class StackChart {
     const { tooltip, info } = this.ctx;
     if (!box || event.pointerType === 'touch' || !this.brush.hidden) return tooltip.hide();
     const name = nameOf(box.fn);
-    tooltip.show(event.clientX, event.clientY, [
+    const lines = () => [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
       tooltipRow('from', formatSpan(box.start - info.start_ns)), tooltipRow('for', formatSpan(box.end - box.start)),
-    ]);
+    ];
+    tooltip.show(event.clientX, event.clientY, lines());
+    clearTimeout(this.timer);
+    this.timer = setTimeout(async () => {
+      const folded = await foldedNames(box.fn);
+      if (folded === null || this.hovered !== box || tooltip.element.hidden) return;
+      tooltip.show(event.clientX, event.clientY, [...lines(), tooltipRow('same code as', folded)]);
+    }, REST_MS);
   }
 
   onLeave() {
+    clearTimeout(this.timer);
     this.hovered = null;
     this.ctx.tooltip.hide();
     this.mark();

@@ -19,7 +19,7 @@ export function createTrackRow(thread, info, details) {
   const time = h('span', { class: 'track-time' });
   const share = h('span', { class: 'unseen' });
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
-    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: `track-detail${isNeeded(thread, info) ? ' needed' : ''}` }, details(thread))),
+    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, ...nameParts(threadName(thread))), h('span', { class: `track-detail${isNeeded(thread, info) ? ' needed' : ''}` }, details(thread))),
     time, share);
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
@@ -30,6 +30,18 @@ export function createTrackRow(thread, info, details) {
   };
   say(thread);
   return { element, canvas, thread, say };
+}
+
+/** Names of pools of threads differ in their ends, which are shown whatever the space. */
+const MAX_END = 5;
+/** The length of names that are cut. */
+const MIN_CUT = 16;
+
+/** @param {string} name */
+function nameParts(name) {
+  const letters = [...name];
+  if (letters.length < MIN_CUT) return [name];
+  return [h('span', { class: 'track-name-begin' }, letters.slice(0, -MAX_END).join('')), h('span', { class: 'track-name-end' }, letters.slice(-MAX_END).join(''))];
 }
 
 /**
