@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The longest head of a request.
 const MAX_HEAD: usize = 4 << 10;
 
-/// How long a client may take. Requests are answered one after the other.
+/// How long a client may take to send its request, and to take the answer. Requests are answered one after the other.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many windows may be late before the agent is not healthy.
@@ -67,9 +67,9 @@ impl Metrics {
     }
 
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let head = head(&mut stream, Instant::now() + PATIENCE)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let (status, body) = self.answer_to(&head(&mut stream)?);
+        let (status, body) = self.answer_to(&head);
         let length = body.len();
         write!(
             stream,
@@ -133,10 +133,15 @@ fn is_in_time(age: Duration, every: Duration) -> bool {
     age < every * MAX_LATE + Duration::from_secs(10)
 }
 
-/// The head of a request.
-fn head(stream: &mut TcpStream) -> io::Result<String> {
+/// The head of a request, which is whole before the deadline, however slowly it comes.
+fn head(stream: &mut TcpStream, deadline: Instant) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
         let mut part = [0; 512];
         let count = stream.read(&mut part)?;
         if count == 0 || head.len() > MAX_HEAD {
@@ -171,6 +176,22 @@ mod tests {
         assert!(ask("/x", "localhost").0.starts_with("404"));
         assert!(ask("/metrics", "evil.example:9100").0.starts_with("403"));
         assert!(metrics.answer_to("GET /metrics HTTP/1.1\r\n\r\n").0.starts_with("403"));
+    }
+
+    #[test]
+    fn a_slow_client_keeps_others_for_a_short_time() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let slow = thread::spawn(move || {
+            while client.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let mut stream = listener.accept().unwrap().0;
+        let refused = head(&mut stream, Instant::now() + Duration::from_millis(100)).unwrap_err();
+        assert!(matches!(refused.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{refused}");
+        drop(stream);
+        slow.join().unwrap();
     }
 
     #[test]
