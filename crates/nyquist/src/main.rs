@@ -70,6 +70,7 @@ fn main() -> ExitCode {
     if let Some(status) = delegates::work() {
         return status;
     }
+    delegates::set_up();
     outlive_file_size_limit();
     let worked = on_own_stack(STACK_BYTES, || command_line().and_then(|cli| run(cli.command)));
     delegates::end();

@@ -200,7 +200,7 @@ fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<
         let ended = record(test, options, &[other.pid()], || Ok(()), libc::SIGINT)?;
         expect_named(&ended.profile, other.pid())?;
     }
-    for command in [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"]] {
+    for command in [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"], &["top", "-b", "-n", "1"]] {
         let refused = test.nyquist(command).args(&["-p", &served.pid.to_string()]).run()?;
         expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
         expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;

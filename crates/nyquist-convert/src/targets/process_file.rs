@@ -42,6 +42,7 @@ const MAX_ENVIRONMENT_BYTES: u64 = 128 << 10;
 
 impl ProcessFile {
     /// All but the links of descriptors. The index of one is its number in a request.
+    #[cfg(target_os = "linux")]
     pub(super) const FIXED: [Self; 11] = [
         Self::SystemCall,
         Self::WaitChannel,

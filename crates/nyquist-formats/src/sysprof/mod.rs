@@ -193,15 +193,7 @@ impl<'a> Capture<'a> {
 
     fn add_to(&self, importer: &mut Importer) {
         let ranges = self.named_ranges();
-        let mut code = Code {
-            capture: self,
-            ranges,
-            names: FxHashMap::default(),
-            jit_names: FxHashMap::default(),
-            left: self.symbols.len(),
-            frames: FxHashMap::default(),
-            libs: FxHashMap::default(),
-        };
+        let mut code = Code::new(self, ranges);
         let mut threads: FxHashMap<(i32, i32), ThreadIndex> = FxHashMap::default();
         for sample in &self.samples {
             let thread = *threads
@@ -262,7 +254,19 @@ struct Code<'c> {
     libs: FxHashMap<*const u8, LibId>,
 }
 
-impl Code<'_> {
+impl<'c> Code<'c> {
+    fn new(capture: &'c Capture<'c>, ranges: Vec<NamedRange>) -> Self {
+        Self {
+            capture,
+            ranges,
+            names: FxHashMap::default(),
+            jit_names: FxHashMap::default(),
+            left: capture.symbols.len(),
+            frames: FxHashMap::default(),
+            libs: FxHashMap::default(),
+        }
+    }
+
     fn stack(&mut self, importer: &mut Importer, sample: &CapturedSample<'_>) -> Option<StackId> {
         let (addresses, _) = sample.addresses.as_chunks::<8>();
         let mut is_kernel = false;

@@ -1,7 +1,6 @@
 //! Tests with a handmade capture.
 
 use nyquist_profile::{Measure, Unit};
-use rustc_hash::FxHashMap;
 
 use super::{Capture, Code, HEADER, NamedRange, read};
 use crate::error::Note;
@@ -49,15 +48,7 @@ fn names_together_are_no_longer_than_the_file() {
     let range = |at: u32| NamedRange { pid: 1, start: at.into(), last: at.into(), name: at };
     let ranges = (0..LEN).map(range).collect();
     let mut importer = Importer::new("x", "y");
-    let mut code = Code {
-        capture: &capture,
-        ranges,
-        names: FxHashMap::default(),
-        jit_names: FxHashMap::default(),
-        left: LEN as usize,
-        frames: FxHashMap::default(),
-        libs: FxHashMap::default(),
-    };
+    let mut code = Code::new(&capture, ranges);
     let mut lengths = || -> Vec<usize> {
         let names: Vec<_> = (0..LEN).map(|at| code.name(&mut importer, 1, at.into())).collect();
         let profile = importer.builder().profile();
@@ -76,15 +67,7 @@ fn a_long_name_at_many_addresses_costs_once() {
     let capture = Capture { symbols: vec![b'a'; 1 << 20], ..Capture::default() };
     let ranges = vec![NamedRange { pid: 1, start: 0, last: COUNT.into(), name: 0 }];
     let mut importer = Importer::new("x", "y");
-    let mut code = Code {
-        capture: &capture,
-        ranges,
-        names: FxHashMap::default(),
-        jit_names: FxHashMap::default(),
-        left: 1 << 20,
-        frames: FxHashMap::default(),
-        libs: FxHashMap::default(),
-    };
+    let mut code = Code::new(&capture, ranges);
     let name = code.name(&mut importer, 1, 0);
     assert!(name.is_some());
     assert!((0..COUNT).all(|address| code.name(&mut importer, 1, address.into()) == name));

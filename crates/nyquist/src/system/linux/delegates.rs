@@ -16,8 +16,14 @@ use std::sync::OnceLock;
 const DELEGATE: &str = "--delegate";
 const FOR_ROOT: &str = "--for-root";
 
-/// The access to recorded processes, if any was accessed.
+/// The access to recorded processes.
 static TARGETS: OnceLock<Targets> = OnceLock::new();
+
+/// Lets other processes access targets from now on, whatever the command is: the first look at a target may wait for it.
+/// None is started before it is needed.
+pub(crate) fn set_up() {
+    targets();
+}
 
 /// The access to recorded processes, by other processes of this program.
 pub(crate) fn targets() -> &'static Targets {

@@ -17,7 +17,6 @@ use crate::identity;
 use crate::output::Output;
 use crate::page;
 use crate::printer::{self, Printer};
-use crate::system::linux::delegates;
 use crate::text::{Screen, Text};
 use measure::Meter;
 use measured::{RunMeasurements, Summary};
@@ -43,8 +42,6 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
-    // They read what a process of another user may withhold.
-    delegates::targets();
     let meter = Meter::new(args, &wanted, &control, printer);
     let measured = match args.commands() {
         (first, Some(second)) => in_turns(args, &meter, [first, second])?,
