@@ -35,11 +35,14 @@ pub struct ReadRecording {
 }
 
 /// Reads the segments of a recording, in any order. If its tables were made anew, only the last ones are read, or those
-/// before if the last ones have no batch.
+/// before if the last ones have no batch. `tables` are those that the records go into.
 ///
 /// # Errors
 /// If nothing can be read.
-pub fn read_recording<File: Read + Seek>(files: Vec<File>) -> Result<ReadRecording, RecordingError> {
+pub fn read_recording<File: Read + Seek>(
+    files: Vec<File>,
+    tables: fn() -> RecoveredTables,
+) -> Result<ReadRecording, RecordingError> {
     let mut segments = Vec::new();
     let mut refused = HeaderError::Empty;
     for mut file in files {
@@ -51,7 +54,7 @@ pub fn read_recording<File: Read + Seek>(files: Vec<File>) -> Result<ReadRecordi
     segments.sort_by_key(|(header, _)| (header.epoch, header.number));
     while let Some(epoch) = segments.last().map(|(header, _)| header.epoch) {
         let first = segments.partition_point(|(header, _)| header.epoch < epoch);
-        let read = read_epoch(segments.split_off(first))?;
+        let read = read_epoch(segments.split_off(first), tables())?;
         if read.tables.state().is_some() {
             return Ok(read);
         }
@@ -68,8 +71,8 @@ fn read_header(file: &mut (impl Read + Seek)) -> io::Result<Result<Header, Heade
 }
 
 /// Reads segments that belong together, in the order of their numbers.
-fn read_epoch(segments: Vec<(Header, impl Read)>) -> io::Result<ReadRecording> {
-    let mut read = ReadRecording { tables: RecoveredTables::default(), boot: BootId::default(), skipped: 0 };
+fn read_epoch(segments: Vec<(Header, impl Read)>, tables: RecoveredTables) -> io::Result<ReadRecording> {
+    let mut read = ReadRecording { tables, boot: BootId::default(), skipped: 0 };
     let mut next = segments.first().map_or(0, |(header, _)| header.number);
     for (header, file) in segments {
         let missing = u64::from(header.number.saturating_sub(next));

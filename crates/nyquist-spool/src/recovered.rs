@@ -37,6 +37,8 @@ pub struct RecoveredTables {
     skipped: u64,
     missing: u64,
     refused: u64,
+    /// Whether only the facts and the state are wanted.
+    only_facts: bool,
 }
 
 /// What was recovered.
@@ -78,17 +80,26 @@ impl Default for RecoveredTables {
             skipped: 0,
             missing: 0,
             refused: 0,
+            only_facts: false,
         }
     }
 }
 
 impl RecoveredTables {
+    /// Tables that take only the facts about a recording, and how far it has come.
+    pub fn of_facts() -> Self {
+        Self { only_facts: true, ..Self::default() }
+    }
+
     /// Takes the next record. `skipped` is the number of bytes before it, in all segments, that could not be read.
     pub fn take(&mut self, record: &[u8], skipped: u64) {
         self.skipped = self.skipped.max(skipped);
         let mut fields = Fields::new(record);
         // A kind of a later version that changes nothing that is known here.
         let Some(kind) = fields.byte().and_then(Kind::of) else { return };
+        if self.only_facts && !matches!(kind, Kind::Meta | Kind::State) {
+            return;
+        }
         if self.read(kind, &mut fields).is_none() {
             self.refused += 1;
         }

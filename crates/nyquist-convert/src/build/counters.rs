@@ -85,11 +85,15 @@ impl Counters {
         builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
     }
 
-    /// Drops the counters that accompany no data, or never change, and the rows that exist only for them.
-    /// This invalidates the ids of threads, processes and counters. O(threads and values of counters).
-    pub(super) fn drop_idle(&self, builder: &mut ProfileBuilder) {
-        let accompanying: FxHashSet<CounterId> =
-            self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect();
+    /// The counters that only accompany samples.
+    pub(super) fn accompanying(&self) -> FxHashSet<CounterId> {
+        self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect()
+    }
+}
+
+/// Drops the counters that accompany no data, or never change, and the rows that exist only for them. This
+/// invalidates the ids of threads, processes and counters. O(threads and values of counters).
+pub(crate) fn drop_idle(builder: &mut ProfileBuilder, accompanying: &FxHashSet<CounterId>) {
         if accompanying.is_empty() {
             return;
         }
@@ -110,7 +114,6 @@ impl Counters {
         if !lonely.is_empty() {
             builder.retain_threads(|thread| !lonely.contains(&thread.process));
         }
-    }
 }
 
 /// Whether a counter changes after its first value. A level has one more change, because it first rises from

@@ -9,6 +9,7 @@ mod loss_events;
 mod marks;
 mod occurrences;
 mod samples;
+mod spooling;
 mod threads;
 mod waits;
 

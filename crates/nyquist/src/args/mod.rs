@@ -21,12 +21,14 @@ mod query;
 mod read;
 mod record;
 mod recording;
+mod recover;
 mod refusal;
 mod report;
 pub(crate) mod samply;
 mod script;
 mod server;
 mod setup;
+mod spool;
 mod stacks;
 mod stat;
 mod symbols;
@@ -52,11 +54,13 @@ pub(crate) use query::{QueryArgs, Question};
 pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
 pub(crate) use recording::RecordingArgs;
+pub(crate) use recover::RecoverArgs;
 pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use server::{ServerArgs, Ui};
 pub(crate) use setup::SetupArgs;
+pub(crate) use spool::SpoolArgs;
 pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
@@ -149,6 +153,9 @@ fn file_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
 pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
+    /// List recordings that were not saved because nyquist was killed, and make profiles of them
+    #[command(hide = !MEASURES)]
+    Recover(RecoverArgs),
     /// Open a saved profile or a recording (perf.data) in the Firefox Profiler, with a local symbol server
     Load(LoadArgs),
     /// Convert a recording (perf.data) to a profile, save it and open it
@@ -235,6 +242,7 @@ impl Command {
             Self::Top(args) => Some(&args.symbols),
             Self::Query(args) => Some(&args.read.symbols),
             Self::Doctor(args) => Some(&args.symbols),
+            Self::Recover(args) => Some(&args.symbols),
             Self::Cargo { .. }
             | Self::Setup(_)
             | Self::Stat(_)

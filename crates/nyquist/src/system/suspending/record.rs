@@ -5,6 +5,7 @@ use super::options;
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
+use super::spool::Spool;
 use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;
@@ -47,6 +48,7 @@ impl<'a> Plan<'a> {
         &self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
+        _spool: Option<&Spool>,
     ) -> Result<RecordingResult, Failure> {
         let args = self.args;
         let recorder = Recorder { args, printer, control, snapshots };

@@ -21,6 +21,7 @@ use crate::live_page::SnapshotSender;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
+use crate::system::linux::spool::Spool;
 use crate::system::linux::{delegates, options};
 use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
@@ -51,17 +52,21 @@ impl<'a> Plan<'a> {
         &self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
+        spool: Option<&Spool>,
     ) -> Result<RecordingResult, Failure> {
         let (args, began) = (self.args, Instant::now());
         let events = &self.events;
         let recorder =
-            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
+            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots, spool };
         let mut converter = None;
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.numbers(), delegates::targets());
         let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);
+        if let (Some(spool), Some(converter)) = (spool, &converter) {
+            spool.offer_rest(converter, linux::now());
+        }
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         if !args.target.is_command() {

@@ -17,6 +17,7 @@ use crate::record::{
 use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::delegates;
 use crate::system::linux::options::with_stacks;
+use crate::system::linux::spool::Spool;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
@@ -35,6 +36,9 @@ use std::time::Duration;
 /// The interval of passing on samples while a page is open.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
+/// The interval of passing on samples that are kept on disk.
+const SPOOL_EVERY: Duration = Duration::from_millis(250);
+
 /// The common parts of all runs of a recording.
 pub(super) struct Recorder<'a> {
     pub(super) args: &'a RecordArgs,
@@ -46,6 +50,8 @@ pub(super) struct Recorder<'a> {
     pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
     pub(super) snapshots: Option<&'a SnapshotSender>,
+    /// The recording on disk, if it is kept there.
+    pub(super) spool: Option<&'a Spool>,
 }
 
 /// The processes of a run.
@@ -159,7 +165,8 @@ impl Recorder<'_> {
         if is_first {
             say_how_it_ends(self.args, self.printer);
         }
-        let feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, start)));
+        let snapshots = self.snapshots.map(|snapshots| (snapshots, start));
+        let feed = Feed::new(converter, snapshots).with_spool(self.spool);
         let mut sink =
             RunSink { feed, companions: &mut companions, tee: tee.as_mut(), complete: Timestamp(0) };
         drive(&mut recording, &mut sink);
@@ -274,7 +281,7 @@ impl Recorder<'_> {
                 context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
                 wait_reasons: args.off_cpu,
                 events: self.events.to_vec(),
-                hand_over_every: self.snapshots.map(|_| HAND_OVER_EVERY),
+                hand_over_every: self.hand_over_every(),
                 ..linux::Options::default()
             },
         )?;
@@ -284,6 +291,11 @@ impl Recorder<'_> {
             self.warn_of_rows_without_cpus();
         }
         Ok(backend)
+    }
+
+    /// How often samples are passed on, if something needs them soon.
+    fn hand_over_every(&self) -> Option<Duration> {
+        self.snapshots.map(|_| HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
     }
 
     /// Warns about wanted rows and markers that need the CPU on which a thread ran.
