@@ -9,7 +9,6 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,8 +26,7 @@ const ENDING: &str = ".spool";
 /// The most spools that are looked at, and the most segments of one.
 const MAX_ENTRIES: usize = 1 << 14;
 
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const PRIVATE_FOLDER: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -38,6 +36,7 @@ const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub struct SpoolFolder {
     folder: OwnedFd,
     path: PathBuf,
+    user: u32,
 }
 
 /// The spool of a recording of this process.
@@ -72,27 +71,27 @@ struct Place {
     above: OwnedFd,
     folder: OwnedFd,
     name: String,
+    /// The user that all files belong to.
+    user: u32,
 }
 
 impl SpoolFolder {
-    /// Opens the folder, which is made if it is missing. It has to belong to the user of the calling thread, and others must
-    /// not be able to write to it.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    /// Opens the folder, which is made if it is missing. It has to belong to that user, with whose rights this is called, and
+    /// others must not be able to write to it.
+    pub fn create(path: &Path, user: u32) -> io::Result<Self> {
         create_private_folder(path)?;
-        Self::open(path)
+        Self::open(path, user)
     }
 
     /// Opens the folder.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, user: u32) -> io::Result<Self> {
         let folder = openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
         let stat = fstat(&folder)?;
-        if stat.st_uid != geteuid().as_raw() {
-            return Err(io::Error::other("it belongs to another user"));
-        }
+        check_owner(&stat, user)?;
         if stat.st_mode & (Mode::WGRP | Mode::WOTH).bits() != 0 {
             return Err(io::Error::other("other users may write to it"));
         }
-        Ok(Self { folder, path: path.to_owned() })
+        Ok(Self { folder, path: path.to_owned(), user })
     }
 
     /// Its path.
@@ -122,16 +121,16 @@ impl SpoolFolder {
     /// The spool of that name; `None` if its recorder lives.
     fn abandoned(&self, name: &str) -> io::Result<Option<AbandonedSpool>> {
         let folder = openat(&self.folder, name, FOLDER, Mode::empty())?;
-        check_owner(&fstat(&folder)?)?;
+        check_owner(&fstat(&folder)?, self.user)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let lock = openat(&folder, LOCK, flags, Mode::empty())?;
-        check_file(&fstat(&lock)?)?;
+        check_file(&fstat(&lock)?, self.user)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             locked => locked?,
         }
         let above = self.folder.try_clone()?;
-        let place = Place { above, folder, name: name.to_owned() };
+        let place = Place { above, folder, name: name.to_owned(), user: self.user };
         Ok(Some(AbandonedSpool { place, _lock: lock.into() }))
     }
 
@@ -142,12 +141,12 @@ impl SpoolFolder {
             let unfinished = format!("{UNFINISHED}{name}");
             mkdirat(&self.folder, &unfinished, PRIVATE_FOLDER)?;
             let folder = openat(&self.folder, &unfinished, FOLDER, Mode::empty())?;
-            check_owner(&fstat(&folder)?)?;
+            check_owner(&fstat(&folder)?, self.user)?;
             let lock = new_file(&folder, LOCK)?;
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             // With its lock it appears at once.
             renameat(&self.folder, &unfinished, &self.folder, &name)?;
-            let place = Place { above: self.folder.try_clone()?, folder, name };
+            let place = Place { above: self.folder.try_clone()?, folder, name, user: self.user };
             Ok(OwnSpool { place, _lock: lock, segments: 0 })
         })
     }
@@ -156,7 +155,7 @@ impl SpoolFolder {
     pub fn size(&self) -> io::Result<u64> {
         let sizes = names_in(&self.folder)?.into_iter().filter_map(|name| {
             let folder = openat(&self.folder, &name, FOLDER, Mode::empty()).ok()?;
-            size_of(&folder).ok()
+            size_of(&folder, self.user).ok()
         });
         Ok(sizes.sum())
     }
@@ -204,14 +203,14 @@ impl AbandonedSpool {
 
     /// The size of its segments in bytes.
     pub fn size(&self) -> io::Result<u64> {
-        size_of(&self.place.folder)
+        size_of(&self.place.folder, self.place.user)
     }
 
     /// Its segments, opened. Links and files of others are left out.
     pub fn segments(&self) -> io::Result<Vec<File>> {
         let mut names = names_in(&self.place.folder)?;
         names.retain(|name| number_of_segment(name).is_some());
-        let open = |name: &String| open_segment(&self.place.folder, name);
+        let open = |name: &String| open_segment(&self.place.folder, name, self.place.user);
         let (opened, failed): (Vec<_>, Vec<_>) = names.iter().map(open).partition(Result::is_ok);
         match failed.into_iter().find_map(Result::err) {
             Some(error) if opened.is_empty() => Err(error),
@@ -248,7 +247,8 @@ impl Place {
 /// The number of this boot of the machine.
 pub fn boot_id() -> BootId {
     let text = read_kernel_text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter_map(|digit| char::from(digit).to_digit(16)).map(|digit| digit as u8).collect();
+    let digits: Vec<u8> =
+        text.bytes().filter_map(|digit| char::from(digit).to_digit(16)).map(|digit| digit as u8).collect();
     let mut id = BootId::default();
     for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
         *byte = pair[0] << 4 | pair[1];
@@ -270,16 +270,19 @@ fn names_in(folder: &OwnedFd) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn size_of(folder: &OwnedFd) -> io::Result<u64> {
+fn size_of(folder: &OwnedFd, user: u32) -> io::Result<u64> {
     let names = names_in(folder)?;
     let segments = names.iter().filter(|name| number_of_segment(name).is_some());
-    Ok(segments.filter_map(|name| open_segment(folder, name).ok()?.metadata().ok()).map(|file| file.len()).sum())
+    Ok(segments
+        .filter_map(|name| open_segment(folder, name, user).ok()?.metadata().ok())
+        .map(|file| file.len())
+        .sum())
 }
 
-fn open_segment(folder: &OwnedFd, name: &str) -> io::Result<File> {
+fn open_segment(folder: &OwnedFd, name: &str, user: u32) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;
-    check_file(&fstat(&file)?)?;
+    check_file(&fstat(&file)?, user)?;
     Ok(file.into())
 }
 
@@ -297,13 +300,13 @@ fn number_of_segment(name: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-fn check_owner(stat: &Stat) -> io::Result<()> {
-    let is_own = stat.st_uid == geteuid().as_raw();
+fn check_owner(stat: &Stat, user: u32) -> io::Result<()> {
+    let is_own = stat.st_uid == user;
     is_own.then_some(()).ok_or_else(|| io::Error::other("it belongs to another user"))
 }
 
-fn check_file(stat: &Stat) -> io::Result<()> {
-    check_owner(stat)?;
+fn check_file(stat: &Stat, user: u32) -> io::Result<()> {
+    check_owner(stat, user)?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some(()).ok_or_else(|| io::Error::other("it has something else in place of a file"))
 }

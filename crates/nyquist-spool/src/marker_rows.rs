@@ -2,8 +2,8 @@
 
 use crate::fields::{Fields, put_bytes, put_float, put_number, put_option, put_optional_text};
 use nyquist_profile::{
-    CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId,
-    MarkerTiming, MarkerValue, StackId, StringId,
+    CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
+    MarkerValue, StackId, StringId,
 };
 
 /// The rows that a marker may refer to: their ids in the profile that is made, by their indexes in the records.

@@ -9,8 +9,7 @@ pub(crate) fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
     put_number(out, meta.interval);
     put_number(out, meta.start_time);
     out.extend([u8::from(meta.has_exact_times), u8::from(meta.has_cpu_deltas)]);
-    for text in
-        [&meta.arguments, &meta.oscpu, &meta.platform, &meta.abi, &meta.cpu_name, &meta.imported_from]
+    for text in [&meta.arguments, &meta.oscpu, &meta.platform, &meta.abi, &meta.cpu_name, &meta.imported_from]
     {
         put_optional_text(out, text.as_deref());
     }

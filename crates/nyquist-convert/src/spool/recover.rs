@@ -22,7 +22,8 @@ const MIN_MARKED_NS: u64 = 1_000_000;
 /// What a recording would have given if it had ended where its spool ends. `same_boot` says whether the machine was not
 /// restarted since.
 pub fn recover(spool: Recovered, same_boot: bool) -> ConversionResult {
-    let Recovered { mut builder, stacks, sources, code, accompanying, state, .. } = spool;
+    let Recovered { mut builder, stacks, sources, code, accompanying, mut state, .. } = spool;
+    extend(&mut state, &builder);
     let mut code_of: FxHashMap<LibId, Vec<GeneratedCode>> = FxHashMap::default();
     for (lib, code) in code {
         code_of.entry(lib).or_default().push(code);
@@ -45,6 +46,15 @@ pub fn recover(spool: Recovered, same_boot: bool) -> ConversionResult {
         notes: Vec::new(),
         libs: Libs::new(sources, ModuleStore::default()),
     }
+}
+
+/// A batch may have been written in part: its samples come before its state.
+fn extend(state: &mut State, builder: &ProfileBuilder) {
+    let rows = builder.profile().threads().iter().map(|thread| &thread.samples);
+    let samples = rows.clone().map(|samples| samples.iter().filter(|sample| !sample.off_cpu).count() as u64);
+    let last = rows.filter_map(|samples| Some(samples.last()?.time)).max();
+    state.end = state.end.max(last.unwrap_or(0));
+    state.samples = state.samples.max(samples.sum());
 }
 
 fn statistics(state: &State) -> Statistics {
@@ -77,8 +87,12 @@ fn add_wait(
         let text = |text: Option<&String>| {
             text.map_or(FieldValue::Missing, |text| FieldValue::String(text.as_str().into()))
         };
-        let values =
-            [text(Some(&wait.reason)), text(wait.object.as_ref()), text(wait.holder.as_ref()), FieldValue::Missing];
+        let values = [
+            text(Some(&wait.reason)),
+            text(wait.object.as_ref()),
+            text(wait.holder.as_ref()),
+            FieldValue::Missing,
+        ];
         let name = wait_marker_name(&wait.reason);
         let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: None, stack };
         markers.add(builder, row, content, MarkerTiming::Interval(wait.since, end));

@@ -5,6 +5,10 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// A folder that is removed at the end of a test.
 struct Temporary(PathBuf);
 
@@ -36,7 +40,7 @@ fn kinds(folder: &SpoolFolder) -> Vec<String> {
 #[test]
 fn a_spool_is_abandoned_when_its_lock_is_gone() {
     let temporary = Temporary::new("lock");
-    let folder = SpoolFolder::create(&temporary.0.join("state/spool")).unwrap();
+    let folder = SpoolFolder::create(&temporary.0.join("state/spool"), own_user()).unwrap();
     let mut own = folder.make_spool().unwrap();
     own.make_segment().unwrap().write_all(b"1234").unwrap();
     own.make_segment().unwrap();
@@ -51,7 +55,7 @@ fn a_spool_is_abandoned_when_its_lock_is_gone() {
 #[test]
 fn what_is_removed_leaves_nothing() {
     let temporary = Temporary::new("remove");
-    let folder = SpoolFolder::create(&temporary.0).unwrap();
+    let folder = SpoolFolder::create(&temporary.0, own_user()).unwrap();
     let mut own = folder.make_spool().unwrap();
     own.make_segment().unwrap();
     own.make_segment().unwrap();
@@ -68,7 +72,7 @@ fn links_and_other_things_are_refused_and_kept() {
     fs::create_dir(&victim).unwrap();
     fs::write(victim.join("00000000.spool"), "precious").unwrap();
     fs::write(victim.join(LOCK), "").unwrap();
-    let folder = SpoolFolder::create(&spools).unwrap();
+    let folder = SpoolFolder::create(&spools, own_user()).unwrap();
     symlink(&victim, spools.join("a-link")).unwrap();
     fs::write(spools.join("b-file"), "").unwrap();
     fs::create_dir(spools.join("c-empty")).unwrap();
@@ -96,5 +100,7 @@ fn links_and_other_things_are_refused_and_kept() {
 fn a_folder_that_others_may_write_to_is_refused() {
     let temporary = Temporary::new("shared");
     fs::set_permissions(&temporary.0, fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(SpoolFolder::create(&temporary.0).unwrap_err().to_string().contains("may write"));
+    assert!(SpoolFolder::create(&temporary.0, own_user()).unwrap_err().to_string().contains("may write"));
+    let other = SpoolFolder::open(&temporary.0, own_user() + 1).unwrap_err();
+    assert!(other.to_string().contains("another user"));
 }

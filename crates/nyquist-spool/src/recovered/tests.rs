@@ -24,7 +24,8 @@ impl Grown {
         let meta = Meta { product: "program".into(), interval: 1_000_000, ..Meta::default() };
         let mut builder = ProfileBuilder::new(meta);
         for number in 0..2 {
-            let lib = Lib { name: format!("lib{number}"), debug_name: format!("lib{number}"), ..Lib::default() };
+            let lib =
+                Lib { name: format!("lib{number}"), debug_name: format!("lib{number}"), ..Lib::default() };
             builder.add_lib(lib);
         }
         Self { builder, seconds: 0 }
@@ -60,7 +61,11 @@ impl Grown {
 
     fn add_marker(&mut self, thread: ThreadIndex, category: CategoryId) {
         let field = MarkerField { key: "k".into(), label: None, format: MarkerFormat::Integer };
-        let schema = MarkerSchema { name: format!("kind {}", self.seconds), fields: vec![field; 4], ..MarkerSchema::default() };
+        let schema = MarkerSchema {
+            name: format!("kind {}", self.seconds),
+            fields: vec![field; 4],
+            ..MarkerSchema::default()
+        };
         let schema = Some(self.builder.add_marker_schema(schema));
         let name = self.builder.intern_string("marker");
         let values = vec![
@@ -100,7 +105,13 @@ impl Grown {
     }
 
     fn state(&self) -> State {
-        let wait = LastingWait { thread: 0, since: 5, stack: Some(1), reason: "lock".into(), ..LastingWait::default() };
+        let wait = LastingWait {
+            thread: 0,
+            since: 5,
+            stack: Some(1),
+            reason: "lock".into(),
+            ..LastingWait::default()
+        };
         State { end: self.seconds, samples: 20 * self.seconds, waits: vec![wait], ..State::default() }
     }
 
@@ -148,7 +159,11 @@ fn every_cut_keeps_what_was_written_before_it() {
     for cut in 44..=file.len() {
         let whole = ends.iter().filter(|(end, _)| *end <= cut).next_back();
         let tables = read(&file[..cut]);
-        assert_eq!(tables.state().map(|state| state.end), whole.map(|_| ends.iter().filter(|(end, _)| *end <= cut).count() as u64), "cut at {cut}");
+        assert_eq!(
+            tables.state().map(|state| state.end),
+            whole.map(|_| ends.iter().filter(|(end, _)| *end <= cut).count() as u64),
+            "cut at {cut}"
+        );
         if ends.iter().any(|(end, _)| *end == cut) {
             assert!(tables.finish().unwrap().builder.finish() == whole.unwrap().1);
         }
@@ -157,7 +172,8 @@ fn every_cut_keeps_what_was_written_before_it() {
 
 #[test]
 fn records_that_come_twice_count_once() {
-    let (mut grown, mut marks, mut tables) = (Grown::new(), TableMarks::default(), RecoveredTables::default());
+    let (mut grown, mut marks, mut tables) =
+        (Grown::new(), TableMarks::default(), RecoveredTables::default());
     for _ in 0..3 {
         grown.grow();
         let batch = grown.batch(&mut marks);
@@ -192,7 +208,10 @@ fn what_is_behind_lost_records_keeps_its_place() {
             let Some(known) = whole.threads().iter().find(|known| known.tid == thread.tid) else { continue };
             for sample in thread.samples.iter() {
                 let same = known.samples.iter().find(|other| other.time == sample.time);
-                assert_eq!(same.map(|same| (same.weight, same.cpu_delta)), Some((sample.weight, sample.cpu_delta)));
+                assert_eq!(
+                    same.map(|same| (same.weight, same.cpu_delta)),
+                    Some((sample.weight, sample.cpu_delta))
+                );
             }
         }
     }

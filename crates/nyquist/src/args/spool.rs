@@ -1,6 +1,6 @@
 //! The arguments that say where a recording is kept while it runs.
 
-use crate::memory::Bytes;
+use crate::memory::size;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,7 +19,11 @@ pub(crate) struct SpoolArgs {
     pub(crate) no_spool: bool,
     /// Keep no more than this in that folder, of all recordings together, as 512M or 4G (default: 4G); a
     /// recording that reaches it goes on in memory alone
-    #[arg(long, value_name = "SIZE", conflicts_with = "no_spool", hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", conflicts_with = "no_spool", hide_short_help = true, value_parser = max_size)]
     #[allow(dead_code, reason = "for commands that are for Linux")]
-    pub(crate) max_size: Option<Bytes>,
+    pub(crate) max_size: Option<u64>,
+}
+
+fn max_size(text: &str) -> Result<u64, String> {
+    size(text).ok_or_else(|| "not a size, such as 512M or 4G".to_owned())
 }

@@ -2,10 +2,10 @@
 //! convert.
 
 use super::options;
+use super::spool::Spool;
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
-use super::spool::Spool;
 use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;

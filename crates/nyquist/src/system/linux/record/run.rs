@@ -17,8 +17,8 @@ use crate::record::{
 use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::delegates;
 use crate::system::linux::options::with_stacks;
-use crate::system::linux::spool::Spool;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
+use crate::system::linux::spool::Spool;
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};

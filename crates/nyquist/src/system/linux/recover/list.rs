@@ -6,8 +6,8 @@ use crate::number::{grouped, time_span};
 use crate::page;
 use crate::text::{Column, Screen, Table, Text};
 use indicatif::DecimalBytes;
-use nyquist_spool::folder::{AbandonedSpool, Entry, boot_id};
 use nyquist_spool::RecoveredTables;
+use nyquist_spool::folder::{AbandonedSpool, Entry, boot_id};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -17,6 +17,7 @@ use crate::symbolicate::symbolicate;
 use crate::system::linux::spool;
 use crate::system::signals::Requests;
 use nyquist_convert::{ConversionResult, recover};
+use nyquist_record::linux::file_user;
 use nyquist_spool::folder::{AbandonedSpool, Entry, SpoolFolder, boot_id};
 use nyquist_spool::{ReadRecording, RecoveredTables, read_recording};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ const PROFILE: &str = "profile.json.gz";
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &RecoverArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
-    let path = spool::folder(args.spool.as_deref()).ok_or_else(|| {
+    let place = identity::as_invoking_user(|| spool::folder(args.spool.as_deref()))?;
+    let path = place.ok_or_else(|| {
         Failure::new("this user has no home folder, so no recording is kept").hint("--spool names a folder")
     })?;
     let entries = identity::as_invoking_user(|| entries(&path, args.name.as_deref()))??;
@@ -47,7 +49,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<u8, Failure> {
 /// What is in the folder, or what has a name there.
 fn entries(path: &Path, name: Option<&str>) -> Result<Vec<Entry>, Failure> {
     let failed = |error| Failure::because(format!("cannot read {}", path.display()), &error);
-    let folder = match SpoolFolder::open(path) {
+    let folder = match SpoolFolder::open(path, file_user()) {
         Ok(folder) => folder,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failed(error)),
@@ -65,7 +67,9 @@ fn chosen(entries: Vec<Entry>, name: Option<&str>) -> Result<AbandonedSpool, Fai
         match (entry, name) {
             (Entry::Abandoned(spool), _) => abandoned.push(spool),
             (Entry::Living, Some(name)) => {
-                return Err(Failure::new(format!("{name} is still being recorded, or is read by another nyquist")));
+                return Err(Failure::new(format!(
+                    "{name} is still being recorded, or is read by another nyquist"
+                )));
             }
             (Entry::Refused(name, why), Some(_)) => {
                 return Err(Failure::new(format!("{name} cannot be recovered: {why}"))
@@ -77,7 +81,8 @@ fn chosen(entries: Vec<Entry>, name: Option<&str>) -> Result<AbandonedSpool, Fai
     match abandoned.len() {
         0 => Err(Failure::new("there is nothing to recover")),
         1 => Ok(abandoned.remove(0)),
-        _ => Err(Failure::new("there are several recordings").hint("`nyquist recover` lists them, and takes the name of one")),
+        _ => Err(Failure::new("there are several recordings")
+            .hint("`nyquist recover` lists them, and takes the name of one")),
     }
 }
 
@@ -127,7 +132,10 @@ fn save_profile(
     let same_boot = read.boot == boot_id();
     if read.skipped > 0 {
         let bytes = counted(read.skipped, "byte");
-        printer.warn(format_args!("{bytes} of {} are damaged or were not written in full, and are left out", spool.name()));
+        printer.warn(format_args!(
+            "{bytes} of {} are damaged or were not written in full, and are left out",
+            spool.name()
+        ));
     }
     let Some(recovered) = read.tables.finish() else { return Err(cannot("it has no data".to_owned())) };
     let ConversionResult { profile, statistics, libs, .. } = recover(recovered, same_boot);
@@ -140,7 +148,11 @@ fn save_profile(
     let samples = counted(statistics.samples, "sample");
     let span = time_span(profile.duration());
     let place = saved.path.map_or_else(|| PathBuf::from("standard output"), |path| path);
-    printer.say(format_args!("Recovered {samples} over {span} of {}: {}", profile.meta().product, place.display()));
+    printer.say(format_args!(
+        "Recovered {samples} over {span} of {}: {}",
+        profile.meta().product,
+        place.display()
+    ));
     if !same_boot {
         printer.say("The machine was restarted since, so functions of the kernel have no names");
     }

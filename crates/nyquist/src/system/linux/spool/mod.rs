@@ -13,6 +13,7 @@ use crate::printer::Printer;
 use crate::system::users::give_up_capabilities;
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::{Converter, SpoolTap};
+use nyquist_record::linux::file_user;
 use nyquist_spool::folder::{Entry, SpoolFolder};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -57,12 +58,14 @@ impl Spool {
     /// The spool of a recording that is about to begin; `None` if none is wanted, or there is no place for it. Nothing
     /// is written before the recording has lasted for some time. Says if there is something to recover.
     pub(crate) fn of(args: &SpoolArgs, printer: Printer) -> Result<Option<Self>, Failure> {
-        let Some(path) = folder(args.spool.as_deref()) else { return Ok(None) };
+        let place = identity::as_invoking_user(|| folder(args.spool.as_deref()))?;
+        let Some(path) = place else { return Ok(None) };
         if args.spool.is_some() {
-            let made = identity::as_invoking_user(|| SpoolFolder::create(&path))?;
+            let made = identity::as_invoking_user(|| SpoolFolder::create(&path, file_user()))?;
             made.map_err(|error| {
                 let what = format!("cannot keep the recording in {}", path.display());
-                Failure::because(what, &error).hint("--spool takes a folder of yours that others cannot write to")
+                Failure::because(what, &error)
+                    .hint("--spool takes a folder of yours that others cannot write to")
             })?;
         }
         announce(&path, printer);
@@ -75,7 +78,7 @@ impl Spool {
             writer: None,
             is_busy: Arc::default(),
         };
-        let max_size = args.max_size.map_or(DEFAULT_MAX_SIZE, crate::memory::Bytes::number);
+        let max_size = args.max_size.unwrap_or(DEFAULT_MAX_SIZE);
         Ok(Some(Self {
             path,
             max_size,
@@ -147,16 +150,17 @@ impl Spool {
 /// Says in a line if recordings can be recovered.
 fn announce(path: &Path, printer: Printer) {
     let abandoned = || {
-        let entries = SpoolFolder::open(path).and_then(|folder| folder.entries()).unwrap_or_default();
-        let has_data = |entry: &&Entry| {
-            matches!(entry, Entry::Abandoned(spool) if spool.size().is_ok_and(|size| size >= MIN_SIZE))
-        };
+        let entries =
+            SpoolFolder::open(path, file_user()).and_then(|folder| folder.entries()).unwrap_or_default();
+        let has_data = |entry: &&Entry| matches!(entry, Entry::Abandoned(spool) if spool.size().is_ok_and(|size| size >= MIN_SIZE));
         entries.iter().filter(has_data).count()
     };
     let count = identity::as_invoking_user(abandoned).unwrap_or(0);
     if count > 0 {
         let recordings = counted(count as u64, "recording");
         let verb = if count == 1 { "was" } else { "were" };
-        printer.say(format_args!("{recordings} {verb} not saved: `nyquist recover` lists what can be recovered"));
+        printer.say(format_args!(
+            "{recordings} {verb} not saved: `nyquist recover` lists what can be recovered"
+        ));
     }
 }

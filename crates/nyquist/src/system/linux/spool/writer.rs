@@ -2,6 +2,7 @@
 
 use crate::failure::io_reason;
 use crate::printer::Printer;
+use nyquist_record::linux::file_user;
 use nyquist_spool::folder::{OwnSpool, SpoolFolder, boot_id};
 use nyquist_spool::{Batch, Header, SegmentWriter};
 use rustix::io::Errno;
@@ -138,7 +139,7 @@ fn remove(spool: Option<OpenSpool>, done: &Sender<()>) {
 
 impl OpenSpool {
     fn new(path: &std::path::Path, max_size: u64, epoch: u32) -> Result<Self, Stop> {
-        let folder = SpoolFolder::create(path)?;
+        let folder = SpoolFolder::create(path, file_user())?;
         let room = max_size.saturating_sub(folder.size()?);
         if room == 0 {
             return Err(Stop::Full(max_size));
