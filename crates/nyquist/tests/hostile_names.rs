@@ -319,6 +319,7 @@ fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
         "list" => &["", "--json", "HOSTILE", "HOSTILE --json"],
         "doctor" => &["PROGRAM", "PROGRAM -v", "PROGRAM --json", "MISSING", "FILE"],
         "setup" => &["--dry-run", "--HOSTILE"],
+        "recover" => &["", "--json", "HOSTILE", "HOSTILE --discard", "-o HOSTILE"],
         "cache" => &["", "--json", "clear", "HOSTILE"],
         "guide" => &[""],
         "completions" => &["bash", "HOSTILE"],
