@@ -404,9 +404,10 @@ fn write_recordings() -> io::Result<()> {
 /// Segments of the tests' profile: as it is, and as records with their lengths.
 fn write_spools() -> io::Result<()> {
     let document = sample_document(VERSIONS[1], false);
-    let profile = nyquist_profile::firefox::read(document.as_slice()).expect("the tests' profile can be read");
+    let profile =
+        nyquist_profile::firefox::read(document.as_slice()).expect("the tests' profile can be read");
     let mut batch = Batch::default();
-    TableMarks::default().add_new((&profile, &profile), |_| false, &mut batch);
+    TableMarks::default().add_new((&profile, &profile, true), |_| false, &mut batch);
     State::default().add_to(&mut batch);
     let mut segment = vec![0];
     SegmentWriter::begin(&mut segment, Header::default())?.append(batch.records())?;

@@ -12,16 +12,17 @@ use std::hash::Hasher as _;
 pub(crate) struct WrittenRows(Vec<u64>);
 
 impl WrittenRows {
-    /// Adds the rows that are new or have changed to a batch.
+    /// Adds the rows that are new to a batch, and those that have changed if all are looked at.
     fn add_changed<Row>(
         &mut self,
         (batch, kind): (&mut Batch, Kind),
-        rows: &[Row],
+        (rows, all): (&[Row], bool),
         put: impl Fn(&mut Vec<u8>, &Row),
     ) {
         let mut fields = Vec::new();
         let mut changed = Vec::new();
-        for (index, row) in rows.iter().enumerate() {
+        let known = if all { 0 } else { self.0.len() };
+        for (index, row) in rows.iter().enumerate().skip(known) {
             fields.clear();
             put(&mut fields, row);
             let mut hasher = FxHasher::default();
@@ -45,11 +46,11 @@ impl WrittenRows {
 /// Adds the processes and threads that are new or have changed to a batch.
 pub(crate) fn add_row_names(
     (processes, threads): (&mut WrittenRows, &mut WrittenRows),
-    named: &Profile,
+    (named, all): (&Profile, bool),
     batch: &mut Batch,
 ) {
-    processes.add_changed((batch, Kind::Processes), named.processes(), put_process);
-    threads.add_changed((batch, Kind::Threads), named.threads(), put_thread);
+    processes.add_changed((batch, Kind::Processes), (named.processes(), all), put_process);
+    threads.add_changed((batch, Kind::Threads), (named.threads(), all), put_thread);
 }
 
 fn put_process(out: &mut Vec<u8>, process: &Process) {

@@ -41,12 +41,12 @@ impl TableMarks {
         self.frames
     }
 
-    /// Adds what is new to a batch. `named` has the processes and threads with their names and ends, and no samples.
-    /// `accompanies` says whether a counter only accompanies samples. The profile has no names of functions in libs, and no
+    /// Adds what is new to a batch. `named` has the processes and threads with their names and ends, and no samples. If
+    /// `all_names` is not set, only new ones are looked at. `accompanies` says whether a counter only accompanies samples. The profile has no names of functions in libs, and no
     /// source files: these are looked up when a recording is recovered.
     pub fn add_new(
         &mut self,
-        (profile, named): (&Profile, &Profile),
+        (profile, named, all_names): (&Profile, &Profile, bool),
         accompanies: impl Fn(CounterId) -> bool,
         batch: &mut Batch,
     ) {
@@ -57,7 +57,7 @@ impl TableMarks {
         // Frames have categories.
         self.add_kinds(profile, batch);
         self.add_code(profile, batch);
-        add_row_names((&mut self.processes, &mut self.threads), named, batch);
+        add_row_names((&mut self.processes, &mut self.threads), (named, all_names), batch);
         self.add_samples(profile, batch);
         self.add_counters(profile, accompanies, batch);
     }

@@ -48,7 +48,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let limit = Duration::from_secs(u64::from(options.seconds) + 120);
     let measuring = Measuring { folder: &folder, measured: &workloads.join("measured"), limit };
-    println!("\n| recorded | spool | the recorder's CPU time, ms a second | its memory, MB |\n|---|---|---|---|");
+    println!(
+        "\n| recorded | spool | the recorder's CPU time, ms a second | its memory, MB |\n|---|---|---|---|"
+    );
     for (name, command) in SUBJECTS {
         let command = command.replace("FOLDER", &workloads.display().to_string());
         let mut rows = [("with", Vec::new()), ("without", Vec::new())];
@@ -64,7 +66,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             println!("| {name} | {spool} | {cpu} | {memory} |");
         }
     }
-    println!("\n| recorded | samples | bytes of the spool for each | time to recover, s |\n|---|---|---|---|");
+    println!(
+        "\n| recorded | samples | bytes of the spool for each | time to recover, s |\n|---|---|---|---|"
+    );
     for (name, command) in SUBJECTS {
         let command = command.replace("FOLDER", &workloads.display().to_string());
         let Recovery { samples, bytes, seconds } = recovery(&folder, &nyquist, &command, options.seconds)?;
@@ -99,7 +103,13 @@ fn words(folder: &Path, nyquist: &Path, pid: u32, more: &[&str]) -> Vec<OsString
     words
 }
 
-fn cost(measuring: &Measuring<'_>, nyquist: &Path, command: &str, has_spool: bool, seconds: u32) -> Result<Cost> {
+fn cost(
+    measuring: &Measuring<'_>,
+    nyquist: &Path,
+    command: &str,
+    has_spool: bool,
+    seconds: u32,
+) -> Result<Cost> {
     let running = Running::start(command)?;
     let spool = format!("--spool={}", private(&measuring.folder.join("spools"))?.display());
     let option = if has_spool { spool.as_str() } else { "--no-spool" };

@@ -118,7 +118,7 @@ impl Grown {
     fn batch(&self, marks: &mut TableMarks) -> Batch {
         let mut batch = Batch::default();
         let profile = self.builder.profile();
-        marks.add_new((profile, profile), |counter| counter.index() == 1, &mut batch);
+        marks.add_new((profile, profile, true), |counter| counter.index() == 1, &mut batch);
         self.state().add_to(&mut batch);
         batch
     }

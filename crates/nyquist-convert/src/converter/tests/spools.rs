@@ -40,6 +40,7 @@ fn what_is_recovered_is_the_profile_so_far() {
         converter.push(event);
         converter.advance(until);
         if number % 4 == 3 {
+            tap.want_names();
             batches.push(converter.spool(&mut tap, Timestamp(0)));
             assert!(recovered(&batches) == converter.snapshot(), "after event {number}");
         }
@@ -47,6 +48,20 @@ fn what_is_recovered_is_the_profile_so_far() {
     let sizes: Vec<_> = batches.iter().map(Batch::size).collect();
     // Each batch has what is new, and no more.
     assert!(sizes.iter().all(|size| *size < 900), "{sizes:?}");
+}
+
+#[test]
+fn new_threads_have_names_at_once() {
+    let (mut converter, mut tap, mut batches) = (converter(true), SpoolTap::default(), Vec::new());
+    for time in 1..200 {
+        converter.push(at(time, name(1, time as u32, "named", false)));
+        converter.push(at(time, sample(1, time as u32, None, &[0x101])));
+        converter.advance(Timestamp(time * MS + 1));
+        batches.push(converter.spool(&mut tap, Timestamp(0)));
+    }
+    let profile = recovered(&batches);
+    assert_eq!(profile.threads().len(), 199);
+    assert!(profile.threads().iter().all(|thread| thread.name == "named"));
 }
 
 #[test]

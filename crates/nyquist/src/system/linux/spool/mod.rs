@@ -98,6 +98,7 @@ impl Spool {
     /// Passes on the rest of a recording that has ended, if something was passed on before.
     pub(crate) fn offer_rest(&self, converter: &Converter, until: Timestamp) {
         if self.state.borrow().writer.is_some() {
+            self.state.borrow_mut().tap.want_names();
             self.pass_on(converter, until);
         }
     }
