@@ -153,9 +153,6 @@ fn file_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
 pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
-    /// List recordings that were not saved because nyquist was killed, and make profiles of them
-    #[command(hide = !MEASURES)]
-    Recover(RecoverArgs),
     /// Open a saved profile or a recording (perf.data) in the Firefox Profiler, with a local symbol server
     Load(LoadArgs),
     /// Convert a recording (perf.data) to a profile, save it and open it
@@ -199,6 +196,9 @@ pub(crate) enum Command {
     /// Change the machine's settings so that more can be recorded, after asking
     #[command(hide = !HAS_SETUP)]
     Setup(SetupArgs),
+    /// List recordings that were not saved because nyquist was killed, and make profiles of them
+    #[command(hide = !MEASURES)]
+    Recover(RecoverArgs),
     /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),
     /// Print a page for language models on how to query a profile

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 /// Where a recording is kept while it runs.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Recovery")]
 pub(crate) struct SpoolArgs {
     /// Keep what was recorded so far in this folder, so that `nyquist recover` has it if nyquist is killed
     /// (default: $XDG_STATE_HOME/nyquist/spool, or ~/.local/state/nyquist/spool) (Linux)

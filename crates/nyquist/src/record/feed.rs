@@ -33,6 +33,7 @@ impl<'a> Feed<'a> {
     }
 
     /// The same, which also keeps the recording on disk.
+    #[allow(dead_code, reason = "for Linux")]
     pub(crate) fn with_spool(self, spool: Option<&'a Spool>) -> Self {
         Self { spool, ..self }
     }
