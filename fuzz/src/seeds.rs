@@ -3,6 +3,7 @@
 
 mod corpus;
 mod formats;
+mod spools;
 mod traces;
 
 use corpus::{corpus, write};
@@ -14,7 +15,6 @@ use nyquist_fuzz::elf_image::{self, SECTIONS, TEXT};
 use nyquist_fuzz::sample_profile::{VERSIONS, sample_document};
 use nyquist_object::macho::Stab;
 use nyquist_object::{Elf, MachO};
-use nyquist_spool::{Batch, Header, SegmentWriter, State, TableMarks};
 
 const C_SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int inner(int n) { return n * n + 3; }
@@ -61,7 +61,7 @@ pub(crate) fn write_all() -> io::Result<()> {
         .and_then(|()| write_markers())
         .and_then(|()| write_allocations())
         .and_then(|()| write_answers())
-        .and_then(|()| write_spools())
+        .and_then(|()| spools::write())
         .and_then(|()| write_recordings())
         .and_then(|()| traces::write());
     fs::remove_dir_all(&scratch)?;
@@ -401,25 +401,6 @@ fn write_recordings() -> io::Result<()> {
 }
 
 /// A marker file's records: every kind of them, with an interval that has a begin and an end.
-/// Segments of the tests' profile: as it is, and as records with their lengths.
-fn write_spools() -> io::Result<()> {
-    let document = sample_document(VERSIONS[1], false);
-    let profile =
-        nyquist_profile::firefox::read(document.as_slice()).expect("the tests' profile can be read");
-    let mut batch = Batch::default();
-    TableMarks::default().add_new((&profile, &profile, true), |_| false, &mut batch);
-    State::default().add_to(&mut batch);
-    let mut segment = vec![0];
-    SegmentWriter::begin(&mut segment, Header::default())?.append(batch.records())?;
-    let mut records = vec![1];
-    for record in batch.records() {
-        records.extend((record.len() as u16).to_le_bytes());
-        records.extend(record);
-    }
-    write("spool", 0, &segment)?;
-    write("spool", 1, &records)
-}
-
 fn write_markers() -> io::Result<()> {
     use nyquist_tracing::protocol::{
         Field, MarkerKind, Number, Values, put_kind, put_marker, put_thread, record,

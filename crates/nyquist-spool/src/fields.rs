@@ -90,6 +90,7 @@ impl<'a> Fields<'a> {
         Some(from.wrapping_add(difference as u64))
     }
 
+    #[expect(clippy::option_option, reason = "the outer one is missing if the record is damaged")]
     pub(crate) fn option(&mut self) -> Option<Option<u64>> {
         Some(self.number()?.checked_sub(1))
     }
@@ -109,6 +110,7 @@ impl<'a> Fields<'a> {
         self.text().map(str::to_owned)
     }
 
+    #[expect(clippy::option_option, reason = "the outer one is missing if the record is damaged")]
     pub(crate) fn optional_text(&mut self) -> Option<Option<String>> {
         match self.byte()? {
             0 => Some(None),

@@ -37,6 +37,7 @@ pub(crate) fn put_identity(out: &mut Vec<u8>, id: Option<&ModuleId>) {
 }
 
 /// The identity; the inner `None` if the module has none.
+#[expect(clippy::option_option, reason = "the outer one is missing if the record is damaged")]
 pub(crate) fn identity(fields: &mut Fields<'_>) -> Option<Option<ModuleId>> {
     Some(Some(match fields.byte()? {
         NONE => return Some(None),

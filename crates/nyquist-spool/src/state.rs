@@ -34,7 +34,9 @@ impl State {
             for number in [end, samples, lost, throttled, truncated, completed, markers] {
                 put_number(out, *number);
             }
-            waits.iter().for_each(|wait| wait.put(out));
+            for wait in waits {
+                wait.put(out);
+            }
         });
     }
 

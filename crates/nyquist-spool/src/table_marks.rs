@@ -105,7 +105,9 @@ impl TableMarks {
                 put_number(out, index as u64);
                 put_bytes(out, category.name.as_bytes());
                 put_bytes(out, category.color.as_str().as_bytes());
-                category.subcategories.iter().for_each(|name| put_bytes(out, name.as_bytes()));
+                for name in &category.subcategories {
+                    put_bytes(out, name.as_bytes());
+                }
             });
         }
         for (index, schema) in profile.marker_schemas().iter().enumerate().skip(self.schemas) {

@@ -5,6 +5,7 @@ use crate::account::off_cpu_interval::OffCpuInterval;
 use crate::event::{Tid, Timestamp};
 use crate::spool::tap::SpoolTap;
 use crate::statistics::Statistics;
+use nyquist_profile::StackId;
 use nyquist_spool::{Batch, LastingWait, State};
 
 impl Pipeline {
@@ -24,11 +25,11 @@ impl Pipeline {
     fn lasting_wait(&self, tid: Tid, wait: &OffCpuInterval) -> Option<LastingWait> {
         let thread = self.processes.living_thread((wait.pid, tid))?.index?;
         let (reason, texts) = wait.cause.texts();
-        let [object, holder] = texts.map(|text| text.map(|text| text.to_string()));
+        let [object, holder] = texts.map(|text| text.map(ToString::to_string));
         Some(LastingWait {
             thread: thread.index(),
             since: self.sink.time(wait.since),
-            stack: wait.stack.map(|stack| stack.index()),
+            stack: wait.stack.map(StackId::index),
             label: wait.cause.label(),
             reason: reason.to_owned(),
             object,

@@ -58,7 +58,7 @@ impl UsedCode {
             }
         }
         let pause = began.elapsed().saturating_mul(PAUSE);
-        self.next = Some(Instant::now() + pause.min(Duration::from_secs(60)));
+        self.next = Some(Instant::now() + pause.min(Duration::from_mins(1)));
     }
 }
 

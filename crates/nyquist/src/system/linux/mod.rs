@@ -23,7 +23,7 @@ pub(crate) mod recording;
 mod recover;
 mod setup;
 pub(crate) mod signals;
-mod spool;
+pub(crate) mod spool;
 mod stat;
 mod sys;
 mod top;

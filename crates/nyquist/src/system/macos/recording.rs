@@ -2,5 +2,5 @@
 
 pub(crate) use super::setup::run as setup;
 pub(crate) use crate::system::suspending::recording::{
-    Plan, Spool, agent, check_limits, doctor, list, recover, stat, top,
+    Plan, agent, check_limits, doctor, list, recover, stat, top,
 };

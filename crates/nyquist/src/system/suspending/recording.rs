@@ -1,7 +1,6 @@
 //! The commands that record and measure.
 
 pub(crate) use super::record::Plan;
-pub(crate) use super::spool::Spool;
 
 use crate::args::{AgentArgs, DoctorArgs, ListArgs, RecoverArgs, StatArgs, TopArgs};
 use crate::failure::Failure;

@@ -1,6 +1,5 @@
 //! There are no spools on these systems: a recording stays in memory until it ends.
 
-use super::recording::only_on_linux;
 use crate::args::SpoolArgs;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -13,7 +12,11 @@ pub(crate) struct Spool(Infallible);
 
 impl Spool {
     pub(crate) fn of(args: &SpoolArgs, _printer: Printer) -> Result<Option<Self>, Failure> {
-        if args.spool.is_some() { Err(only_on_linux("record --spool")) } else { Ok(None) }
+        match args.spool {
+            Some(_) => Err(Failure::new("`--spool` is not available on this system")
+                .hint("docs/platforms.md says what there is on each system")),
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn offer(&self, _converter: &Converter, _until: Timestamp) {

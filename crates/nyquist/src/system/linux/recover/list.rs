@@ -1,6 +1,6 @@
 //! The list of recordings that can be recovered.
 
-use super::read;
+use super::read::read;
 use crate::failure::Failure;
 use crate::number::{grouped, time_span};
 use crate::page;

@@ -1,6 +1,7 @@
 //! `nyquist recover`: lists, saves and removes recordings whose recorder has ended before it saved them.
 
 mod list;
+mod read;
 
 use crate::args::RecoverArgs;
 use crate::control::{Control, Phase};
@@ -18,8 +19,8 @@ use crate::system::linux::spool;
 use crate::system::signals::Requests;
 use nyquist_convert::{ConversionResult, recover};
 use nyquist_record::linux::file_user;
+use nyquist_spool::RecoveredTables;
 use nyquist_spool::folder::{AbandonedSpool, Entry, SpoolFolder, boot_id};
-use nyquist_spool::{ReadRecording, RecoveredTables, read_recording};
 use std::path::{Path, PathBuf};
 
 /// Where a profile is saved that has no name.
@@ -109,12 +110,6 @@ fn remove(spool: AbandonedSpool, printer: Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a recording. `tables` are those that its records go into.
-fn read(spool: &AbandonedSpool, tables: fn() -> RecoveredTables) -> Result<ReadRecording, String> {
-    let files = spool.segments().map_err(|error| error.to_string())?;
-    read_recording(files, tables).map_err(|error| error.to_string())
-}
-
 fn save_profile(
     spool: AbandonedSpool,
     output: &Path,
@@ -128,7 +123,8 @@ fn save_profile(
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let cannot = |why: String| Failure::new(format!("{} cannot be recovered: {why}", spool.name()));
-    let read = identity::as_invoking_user(|| read(&spool, RecoveredTables::default))?.map_err(cannot)?;
+    let read =
+        identity::as_invoking_user(|| read::read(&spool, RecoveredTables::default))?.map_err(cannot)?;
     let same_boot = read.boot == boot_id();
     if read.skipped > 0 {
         let bytes = counted(read.skipped, "byte");
