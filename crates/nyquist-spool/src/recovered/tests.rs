@@ -157,7 +157,7 @@ fn a_recording_is_read_as_it_was_written() {
 fn every_cut_keeps_what_was_written_before_it() {
     let (file, ends) = recording(3);
     for cut in 44..=file.len() {
-        let whole = ends.iter().filter(|(end, _)| *end <= cut).next_back();
+        let whole = ends.iter().rfind(|(end, _)| *end <= cut);
         let tables = read(&file[..cut]);
         assert_eq!(
             tables.state().map(|state| state.end),
@@ -206,7 +206,7 @@ fn what_is_behind_lost_records_keeps_its_place() {
         assert!(profile.threads().len() + 1 >= whole.threads().len(), "{lost}");
         for thread in profile.threads() {
             let Some(known) = whole.threads().iter().find(|known| known.tid == thread.tid) else { continue };
-            for sample in thread.samples.iter() {
+            for sample in &thread.samples {
                 let same = known.samples.iter().find(|other| other.time == sample.time);
                 assert_eq!(
                     same.map(|same| (same.weight, same.cpu_delta)),

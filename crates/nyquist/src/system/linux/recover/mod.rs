@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<u8, Failure> {
         (name, output) => {
             let spool = chosen(entries, name.as_deref())?;
             let output = output.clone().unwrap_or_else(|| PROFILE.into());
-            save_profile(spool, &output, args, printer)
+            save_profile(&spool, &output, args, printer)
         }
     }
 }
@@ -111,7 +111,7 @@ fn remove(spool: AbandonedSpool, printer: Printer) -> Result<(), Failure> {
 }
 
 fn save_profile(
-    spool: AbandonedSpool,
+    spool: &AbandonedSpool,
     output: &Path,
     args: &RecoverArgs,
     printer: Printer,
@@ -123,8 +123,7 @@ fn save_profile(
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let cannot = |why: String| Failure::new(format!("{} cannot be recovered: {why}", spool.name()));
-    let read =
-        identity::as_invoking_user(|| read::read(&spool, RecoveredTables::default))?.map_err(cannot)?;
+    let read = identity::as_invoking_user(|| read::read(spool, RecoveredTables::default))?.map_err(cannot)?;
     let same_boot = read.boot == boot_id();
     if read.skipped > 0 {
         let bytes = counted(read.skipped, "byte");
@@ -143,7 +142,7 @@ fn save_profile(
     let saved = save(&profile, opened, SaveFormat { form, version: args.profile_version }, printer)?;
     let samples = counted(statistics.samples, "sample");
     let span = time_span(profile.duration());
-    let place = saved.path.map_or_else(|| PathBuf::from("standard output"), |path| path);
+    let place = saved.path.unwrap_or_else(|| PathBuf::from("standard output"));
     printer.say(format_args!(
         "Recovered {samples} over {span} of {}: {}",
         profile.meta().product,

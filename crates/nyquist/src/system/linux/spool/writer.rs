@@ -88,10 +88,10 @@ impl Writer {
             Some(opened) => opened,
             None => spool.insert(OpenSpool::new(&self.path, self.max_size, epoch)?),
         };
-        if opened.epoch != epoch {
-            opened.begin_epoch(batch, epoch)
-        } else {
+        if opened.epoch == epoch {
             opened.append(batch, self.max_size)
+        } else {
+            opened.begin_epoch(batch, epoch)
         }
     }
 
