@@ -52,12 +52,13 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let save_signal = recording::SaveSignal::take_over(args)?;
     let session = Session { args, printer, control: &Control::start(requests) };
     let Outputs { output, form, picture } = destinations.open(args)?;
-    let plan = recording::Plan::of(args)?;
+    let plan = recording::Plan::of(args, save_signal)?;
     // The links exist before the program prints anything.
     let (page, snapshots) = session.start_page()?.unzip();
-    let recorded = session.record(&plan, page.as_ref(), snapshots);
+    let recorded = session.record(plan, page.as_ref(), snapshots);
     // The output that is no longer needed is removed by the process that created it.
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
@@ -130,7 +131,7 @@ impl Session<'_> {
     /// Records, and shows snapshots on the page meanwhile.
     fn record(
         &self,
-        plan: &recording::Plan<'_>,
+        plan: recording::Plan<'_>,
         page: Option<&LivePage>,
         snapshots: Option<SnapshotSender>,
     ) -> Result<RecordingResult, Failure> {

@@ -7,5 +7,6 @@ pub(crate) mod process_memory;
 pub(crate) mod processes;
 pub(crate) mod record;
 pub(crate) mod recording;
+mod save_signal;
 mod sys;
 pub(crate) mod users;
