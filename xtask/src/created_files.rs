@@ -15,6 +15,7 @@ const PLACES: &[(&str, &str)] = &[
     ("nyquist/src/system/suspending/files.rs", "outputs on other systems"),
     ("nyquist/src/system/macos/special_files.rs", "outputs on macOS: new files"),
     ("nyquist/src/system/windows/special_files.rs", "outputs on Windows: new files"),
+    ("nyquist/src/system/linux/ctl/folder.rs", "the socket of a recording, in its user's runtime folder"),
     ("nyquist/src/system/linux/setup/apply.rs", "the kernel's settings"),
     ("nyquist/src/system/linux/setup/capabilities.rs", "an attribute of this program's own open file"),
     ("nyquist/src/system/replaced_program.rs", "a signed copy of this program beside it, always a new file"),

@@ -143,6 +143,7 @@ const WORKLOADS: &[Workload] = &[
     c("thread_exec", "-pthread thread_exec.c"),
     c("many_threads", "-pthread many_threads.c"),
     c("endless", "-pthread endless.c"),
+    c("phases", "-pthread phases.c"),
     c("leaderless", "-pthread leaderless.c"),
     c("ticks", "ticks.c"),
     c("signal_frame", "signal_frame.c"),

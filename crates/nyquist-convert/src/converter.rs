@@ -108,6 +108,12 @@ impl Converter {
         self.pipeline.spool(tap, until)
     }
 
+    /// The tables of the profile so far, for a look at what is new in them. They lack what a
+    /// [`snapshot`](Self::snapshot) adds, such as the names and ends of processes.
+    pub fn tables(&self) -> &Profile {
+        self.pipeline.tables()
+    }
+
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> ConversionResult {
         self.advance(Timestamp(u64::MAX));

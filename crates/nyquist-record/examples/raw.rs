@@ -121,6 +121,7 @@ impl Seen {
             EventKind::LostInAll { .. } => "lost in all",
             EventKind::Throttled => "throttled",
             EventKind::Unthrottled => "unthrottled",
+            EventKind::Paused | EventKind::Resumed => "pause",
         };
         self.late += u64::from(event.time < self.complete_before);
         *self.kinds.entry(name).or_default() += 1;

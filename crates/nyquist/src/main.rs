@@ -109,6 +109,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Agent(args) => recording::agent(&args),
         Command::Top(args) => recording::top(&args),
         Command::Stat(args) => recording::stat(&args),
+        Command::Ctl(args) => recording::ctl(&args).map(|()| 0),
         Command::List(args) => recording::list(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => recording::doctor(&args),

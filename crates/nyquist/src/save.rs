@@ -106,7 +106,8 @@ fn cannot_write(place: &Path, reason: &str) -> Failure {
     Failure::new(format!("cannot write {}: {reason}", place.display()))
 }
 
-fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<SavedProfile> {
+/// Writes a profile to an opened output.
+pub(crate) fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<SavedProfile> {
     let path = output.name().to_owned();
     let file = output.save(|out| write_as(profile, written, out))?;
     Ok(SavedProfile {

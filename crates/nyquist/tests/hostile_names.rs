@@ -317,6 +317,7 @@ fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
             "-p HOSTILE",
         ],
         "list" => &["", "--json", "HOSTILE", "HOSTILE --json"],
+        "ctl" => &["HOSTILE", "1 HOSTILE", "1 status", "1 save --json"],
         "doctor" => &["PROGRAM", "PROGRAM -v", "PROGRAM --json", "MISSING", "FILE"],
         "setup" => &["--dry-run", "--HOSTILE"],
         "recover" => &["", "--json", "HOSTILE", "HOSTILE --discard", "-o HOSTILE"],

@@ -38,6 +38,7 @@ mod expect;
 mod file_server;
 mod flamegraph;
 mod fleet;
+mod flight;
 mod formats;
 mod front_end;
 mod go;
@@ -196,6 +197,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("top", top::TESTS),
     ("stat", stat::TESTS),
     ("flamegraph", flamegraph::TESTS),
+    ("flight", flight::TESTS),
     ("formats", formats::TESTS),
     ("other_pages", other_pages::TESTS),
     ("tables", tables::TESTS),

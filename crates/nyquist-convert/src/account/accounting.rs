@@ -1,7 +1,7 @@
 //! The account stage: how much time each sample stands for, and how much time has no sample.
 
 use super::cycle_time::CycleTime;
-use super::gap::Gap;
+use super::gap::{Gap, GapCause};
 use super::losses::Losses;
 use super::share::{Activity, Share};
 use crate::event::{Sample, SampleState, Tid, Timestamp};
@@ -122,8 +122,9 @@ impl Accounting {
     }
 
     fn count_lost(&mut self, gap: &Gap) {
-        let lost = &mut self.statistics.lost;
-        *lost = lost.saturating_add(gap.records.unwrap_or(0));
+        if let GapCause::Lost(records) = gap.cause {
+            self.statistics.lost = self.statistics.lost.saturating_add(records);
+        }
     }
 
     /// How many records were dropped so far.

@@ -9,6 +9,16 @@ pub(crate) struct Gap {
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Timestamp,
     pub(crate) cpu: Option<u32>,
-    /// How many records were dropped in it. `None` if the kernel did not sample.
-    pub(crate) records: Option<u64>,
+    pub(crate) cause: GapCause,
+}
+
+/// Why samples may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GapCause {
+    /// So many records were dropped.
+    Lost(u64),
+    /// The kernel did not sample.
+    Throttled,
+    /// The user had paused the recording.
+    Paused,
 }

@@ -1,6 +1,6 @@
 //! Counts lost records by CPU, and assigns them to threads as time.
 
-use super::gap::Gap;
+use super::gap::{Gap, GapCause};
 use crate::event::Timestamp;
 use crate::processes::thread::UsedCpuTime;
 use rustc_hash::FxHashMap;
@@ -84,7 +84,7 @@ impl Losses {
 
     fn gap_of_loss(&self, end: Timestamp, cpu: Option<u32>, records: u64) -> Gap {
         let start = cpu.and_then(|cpu| self.last_samples.get(&cpu)).copied();
-        Gap { start, end, cpu, records: Some(records) }
+        Gap { start, end, cpu, cause: GapCause::Lost(records) }
     }
 
     /// Notes a total of dropped records from one of the source's counters.
@@ -111,14 +111,15 @@ impl Losses {
     /// A CPU takes samples again.
     pub(crate) fn resume(&mut self, now: Timestamp, cpu: Option<u32>) -> Option<Gap> {
         let start = self.pauses.remove(&cpu)?;
-        Some(Gap { start: Some(start), end: now, cpu, records: None })
+        Some(Gap { start: Some(start), end: now, cpu, cause: GapCause::Throttled })
     }
 
     /// Ends all pauses at the end of the recording. Returns the losses without a loss record, because the
     /// last losses have none.
     pub(crate) fn end(&mut self, end: Timestamp) -> Vec<Gap> {
         let pauses = std::mem::take(&mut self.pauses).into_iter();
-        let pauses = pauses.map(|(cpu, start)| Gap { start: Some(start), end, cpu, records: None });
+        let pauses =
+            pauses.map(|(cpu, start)| Gap { start: Some(start), end, cpu, cause: GapCause::Throttled });
         let losses = self.unreported().into_iter();
         let losses = losses.map(|(cpu, records)| self.gap_of_loss(end, cpu, records));
         pauses.chain(losses).collect()

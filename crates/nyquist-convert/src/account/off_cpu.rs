@@ -126,6 +126,13 @@ impl OffCpuIntervals {
         self.leaving.remove(&tid);
     }
 
+    /// Forgets all threads: where they are is not known from now on.
+    pub(crate) fn forget_all(&mut self) {
+        self.waiting.clear();
+        self.leaving.clear();
+        self.known.clear();
+    }
+
     /// All, in the order of threads.
     pub(crate) fn all(&self) -> Vec<(Tid, OffCpuInterval)> {
         let mut waits: Vec<_> = self.waiting.iter().map(|(tid, wait)| (*tid, wait.clone())).collect();

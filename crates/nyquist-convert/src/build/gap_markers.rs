@@ -3,7 +3,7 @@
 use super::marker_kinds::schema;
 use super::markers::Content;
 use super::sink::ProfileSink;
-use crate::account::gap::Gap;
+use crate::account::gap::{Gap, GapCause};
 use crate::event::{FieldValue, Timestamp};
 use nyquist_profile::{
     MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, Thread, ThreadIndex, well_known,
@@ -28,6 +28,16 @@ static SAMPLING_PAUSED: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
         &[("cpu", "CPU", MarkerFormat::String)],
         "{marker.data.cpu}",
         "The kernel took no samples on this CPU, because they cost too much time (kernel.perf_event_max_sample_rate).",
+    )
+});
+
+/// A time in which the user had paused the recording.
+static RECORDING_PAUSED: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    gap_schema(
+        "RecordingPaused",
+        &[],
+        "on request",
+        "Nothing was recorded, because the recording was paused on request.",
     )
 });
 
@@ -63,9 +73,10 @@ impl ProfileSink {
             };
             let cpu = gap.cpu.map_or("unknown CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             let cpu = FieldValue::String(cpu.into());
-            let (name, schema, values) = match gap.records {
-                Some(records) => ("Lost samples", &LOST_SAMPLES, vec![count(records), cpu]),
-                None => ("Sampling paused", &SAMPLING_PAUSED, vec![cpu]),
+            let (name, schema, values) = match gap.cause {
+                GapCause::Lost(records) => ("Lost samples", &LOST_SAMPLES, vec![count(records), cpu]),
+                GapCause::Throttled => ("Sampling paused", &SAMPLING_PAUSED, vec![cpu]),
+                GapCause::Paused => ("Recording paused", &RECORDING_PAUSED, Vec::new()),
             };
             let content =
                 Content { name, schema: Some(schema), values: &values, category: None, stack: None };

@@ -182,6 +182,11 @@ impl ProfileSink {
         self.builder.add_sample(row, sample);
     }
 
+    /// The tables of the profile so far.
+    pub(crate) fn tables(&self) -> &profile::Profile {
+        self.builder.profile()
+    }
+
     /// The libs of the profile, and where their symbols come from.
     pub(crate) fn lib_sources(&self, processes: &ProcessState) -> Vec<(LibId, LibSource)> {
         let libs = self.stacks.libs();

@@ -6,6 +6,7 @@ mod cpu_time;
 pub(crate) mod frame_pointers;
 mod losses;
 pub(crate) mod occurrences;
+mod pauses;
 mod programs;
 mod released_tids;
 mod rows;

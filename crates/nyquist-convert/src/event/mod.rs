@@ -169,6 +169,11 @@ pub enum EventKind {
         /// How many.
         records: u64,
     },
+    /// Nothing is sampled from now on, on the user's request. Mappings, names, births and ends of threads are still
+    /// reported, and totals leave the time of the pause out.
+    Paused,
+    /// The pause is over.
+    Resumed,
     /// The kernel stopped sampling on the CPU, for the rest of a tick, because sampling took too long.
     Throttled,
     /// The kernel samples on the CPU again.

@@ -36,7 +36,7 @@ impl Pipeline {
         }
         let start = match began {
             Some(IntervalStart::At(start)) => start,
-            Some(IntervalStart::BeforeAll) => self.processes.thread(now, id).start.max(self.start),
+            Some(IntervalStart::BeforeAll) => self.processes.thread(now, id).start.max(self.recorded_since),
             None => return,
         };
         self.add_on_cpu_interval((start, now), cpu, id, why);
@@ -90,7 +90,10 @@ impl Pipeline {
             return;
         }
         for (pid, time, name) in self.processes.take_new_functions(before) {
-            if time >= self.start && self.is_kept(pid, time) && self.selects((pid, Tid(pid.0)), None, time) {
+            if time >= self.recorded_since
+                && self.is_kept(pid, time)
+                && self.selects((pid, Tid(pid.0)), None, time)
+            {
                 let marker = Marker {
                     pid,
                     track: Track::Thread(Tid(pid.0)),

@@ -8,6 +8,7 @@ mod lasting_waits;
 mod loss_events;
 mod marks;
 mod occurrences;
+mod pauses;
 mod samples;
 mod spooling;
 mod threads;
@@ -64,8 +65,10 @@ pub(crate) struct Pipeline {
     recycler: Option<SampleRecycler>,
     /// The processes that have ended and whose CPU time is not settled, by their ends.
     ended: VecDeque<(Timestamp, Pid)>,
-    /// The profile's zero.
-    start: Timestamp,
+    /// Since when all is recorded: the profile's zero, or the end of the last pause.
+    recorded_since: Timestamp,
+    /// Since when the recording is paused.
+    paused_since: Option<Timestamp>,
     last_time: Timestamp,
 }
 
@@ -99,7 +102,8 @@ impl Pipeline {
             shape,
             recycler,
             ended: VecDeque::new(),
-            start,
+            recorded_since: start,
+            paused_since: None,
             last_time: start,
         }
     }
@@ -144,6 +148,9 @@ impl Pipeline {
     pub(crate) fn convert(&mut self, event: Event) {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
+        if self.leaves_out(&event.kind) {
+            return;
+        }
         match event.kind {
             EventKind::Sample(sample) => self.sample(now, cpu, sample),
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
@@ -172,6 +179,8 @@ impl Pipeline {
             EventKind::TotalInAll { cpu_time_ns } => self.account.count_cpu_time(cpu_time_ns),
             EventKind::Lost { records } => self.lose(now, cpu, records),
             EventKind::LostInAll { records } => self.account.count_lost_in_all(cpu, records),
+            EventKind::Paused => self.pause_recording(now),
+            EventKind::Resumed => self.resume_recording(now),
             EventKind::Throttled => self.pause(now, cpu),
             EventKind::Unthrottled => self.resume(now, cpu),
             EventKind::Marker(marker) => {
@@ -241,6 +250,11 @@ impl Pipeline {
         self.sink.snapshot(&self.processes, &self.statistics(), self.last_time)
     }
 
+    /// The tables of the profile so far.
+    pub(crate) fn tables(&self) -> &Profile {
+        self.sink.tables()
+    }
+
     /// How many stacks the profile has so far.
     pub(crate) fn stack_count(&self) -> usize {
         self.sink.stack_count()
@@ -265,6 +279,7 @@ impl Pipeline {
         self.end_all_on_cpu();
         self.sink.release_waiting(true, &mut self.processes);
         self.settle_all_processes();
+        self.end_pause();
         self.end_gaps();
         self.show_allocations();
         // Only now all samples are in the profile.

@@ -85,7 +85,7 @@ impl Pipeline {
         if !self.shape.waits || !self.wants_waits(id, None, now) {
             return;
         }
-        let since = self.processes.thread(now, id).start.max(self.start);
+        let since = self.processes.thread(now, id).start.max(self.recorded_since);
         if !self.off_cpu.is_off(id, since) {
             return;
         }

@@ -10,6 +10,7 @@ use nyquist_convert::{ProcessFilter, StackCopyFeedback};
 use thiserror::Error;
 
 use super::options::{Options, RecordingTarget};
+use super::pause::PauseHandle;
 use super::perf;
 use super::ptrace::{self, PtraceContext, TracedTarget};
 use super::stop::{EndReason, StopHandle};
@@ -310,6 +311,14 @@ impl Recording {
         match self {
             Self::Perf(recording) => recording.stop_handle(),
             Self::Ptrace(recording) => recording.stop_handle(),
+        }
+    }
+
+    /// A handle that pauses and resumes the recording.
+    pub fn pause_handle(&self) -> PauseHandle {
+        match self {
+            Self::Perf(recording) => recording.pause_handle(),
+            Self::Ptrace(recording) => recording.pause_handle(),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod machine;
 pub mod markers;
 mod namespaces;
 mod options;
+mod pause;
 pub mod perf;
 mod pmu;
 mod privileges;
@@ -44,6 +45,7 @@ pub use companion::Companion;
 pub use credentials::Credentials;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
 pub use options::{CallGraph, Options, RecordingTarget};
+pub use pause::PauseHandle;
 pub use privileges::are_kept_under_ptrace as may_read_other_processes;
 pub use proc::{
     has_ended as process_has_ended, named as processes_named, process_of_thread, process_with_thread,

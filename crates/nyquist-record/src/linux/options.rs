@@ -61,9 +61,12 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, if it should end before the process does.
     pub duration: Option<Duration>,
-    /// How long samples may stay in the rings. `None` leaves them there until a wake-up is worthwhile, which
-    /// may take seconds: the least work for a recording without live display.
+    /// How long samples may stay in the rings; a chunk then comes at least this often, even without records. `None` leaves
+    /// them there until a wake-up is worthwhile, which may take seconds: the least work for a recording without live
+    /// display.
     pub hand_over_every: Option<Duration>,
+    /// Whether nothing is sampled before a request to resume.
+    pub starts_paused: bool,
     /// The CPUs on which samples are recorded; all online CPUs if empty.
     pub cpus: Vec<u32>,
     /// Whether events also report context switches.
@@ -104,6 +107,7 @@ impl Default for Options {
             rate_hz: 1000,
             duration: None,
             hand_over_every: None,
+            starts_paused: false,
             cpus: Vec::new(),
             context_switches: false,
             wait_reasons: false,

@@ -83,6 +83,32 @@ impl Requests {
     }
 }
 
+/// Receives `SIGUSR1`, which asks a recording to save what it has. It no longer ends the process.
+#[derive(Debug)]
+pub struct SaveRequests {
+    descriptor: signals::Descriptor,
+}
+
+impl SaveRequests {
+    /// Takes over the signal for the calling thread and the threads that it starts from now on; call it before there are
+    /// others.
+    ///
+    /// # Errors
+    /// If the kernel gives no descriptor.
+    pub fn take_over() -> io::Result<Self> {
+        Ok(Self { descriptor: signals::Descriptor::new(&[libc::SIGUSR1])? })
+    }
+
+    /// Whether the signal has come since the last call. Does not wait.
+    pub fn take(&self) -> bool {
+        let mut has_come = false;
+        while let Ok(Some(_)) = self.descriptor.read() {
+            has_come = true;
+        }
+        has_come
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ mod agent;
 mod annotate;
 mod cache;
 pub(crate) mod cargo;
+mod ctl;
 mod dashed_value;
 mod diff;
 mod doctor;
@@ -11,6 +12,7 @@ mod events;
 mod export;
 mod filter;
 mod flamegraph;
+mod flight;
 mod import;
 mod list;
 mod load;
@@ -33,12 +35,14 @@ mod stacks;
 mod stat;
 mod symbols;
 mod top;
+mod trigger;
 mod typed_options;
 mod verbosity;
 
 pub(crate) use agent::AgentArgs;
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use cache::{CacheAction, CacheArgs};
+pub(crate) use ctl::{CtlAction, CtlArgs};
 pub(crate) use diff::DiffArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use events::EventArgs;
@@ -65,6 +69,7 @@ pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;
 pub(crate) use verbosity::Verbosity;
 
@@ -185,6 +190,9 @@ pub(crate) enum Command {
     /// Count what happens in a program without sampling it: time, switches, faults, cycles; compare two programs
     #[command(hide = !MEASURES)]
     Stat(Box<StatArgs>),
+    /// Control a running recording: start, pause, save, status
+    #[command(hide = !MEASURES)]
+    Ctl(CtlArgs),
     /// List the events that this machine can count
     #[command(hide = !MEASURES)]
     List(ListArgs),
@@ -246,6 +254,7 @@ impl Command {
             Self::Cargo { .. }
             | Self::Setup(_)
             | Self::Stat(_)
+            | Self::Ctl(_)
             | Self::List(_)
             | Self::Cache(_)
             | Self::Guide

@@ -36,7 +36,11 @@ const OPTIONS: &[OtherOption] = &[
         "branches are recorded by `perf record -b`; nyquist reads its file",
     ),
     option(RECORDING, &["-G"], "the processes of a control group: --cgroup NAME"),
-    option(RECORDING, &["-D", "--delay"], "all of the run is recorded; a part of it is read by --range 2s-"),
+    option(
+        RECORDING,
+        &["-D"],
+        "recording begins later with --delay 2s; a part of a recording is read by --range 2s-",
+    ),
     option(
         RECORDING,
         &["-m", "--mmap-pages"],

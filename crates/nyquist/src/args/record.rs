@@ -1,5 +1,6 @@
 //! The arguments of `nyquist record`.
 
+use crate::args::flight::FlightArgs;
 use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{EventArgs, PresentationArgs, SpoolArgs, StackArgs};
 use clap::{Args, ValueEnum};
@@ -92,6 +93,8 @@ pub(crate) struct RecordArgs {
     /// Sample one in so many bytes of what is allocated (1: record each allocation)
     #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
     pub(crate) alloc_rate: u64,
+    #[command(flatten)]
+    pub(crate) flight: FlightArgs,
     #[command(flatten)]
     pub(crate) events: EventArgs,
     #[command(flatten)]

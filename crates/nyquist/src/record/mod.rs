@@ -53,13 +53,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let save_signal = recording::SaveSignal::take_over(args)?;
     let session = Session { args, printer, control: &Control::start(requests) };
     let Outputs { output, form, picture } = destinations.open(args)?;
-    let plan = recording::Plan::of(args)?;
+    let plan = recording::Plan::of(args, save_signal)?;
     // The links exist before the program prints anything.
     let (page, snapshots) = session.start_page()?.unzip();
-    let spool = Spool::of(&args.spool, printer)?;
-    let recorded = session.record(&plan, page.as_ref(), (snapshots, spool.as_ref()));
+    let spool = Spool::of(&args.spool, args.flight.last.is_none(), printer)?;
+    let recorded = session.record(plan, page.as_ref(), (snapshots, spool.as_ref()));
     // The output that is no longer needed is removed by the process that created it.
     let recorded = recorded.inspect_err(|_| give_up_privileges(printer));
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } = match recorded {
@@ -140,7 +141,7 @@ impl Session<'_> {
     /// Records, and shows snapshots on the page meanwhile.
     fn record(
         &self,
-        plan: &recording::Plan<'_>,
+        plan: recording::Plan<'_>,
         page: Option<&LivePage>,
         (snapshots, spool): (Option<SnapshotSender>, Option<&Spool>),
     ) -> Result<RecordingResult, Failure> {

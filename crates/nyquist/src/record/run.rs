@@ -25,12 +25,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Leaves out the sums of the system that have more than was requested: they are of all threads, and the
-    /// command's also of all CPUs.
+    /// Leaves out the sums of the system that have more than was requested: they are of all threads and all of the time, and
+    /// the command's also of all CPUs.
     pub(super) fn with_requested_sums(mut self, args: &RecordArgs) -> Self {
-        let has_all_threads = !args.shape.rows.main_thread_only;
-        self.used = self.used.filter(|_| has_all_threads && args.cpu.is_none());
-        self.report.total_cpu_time_ns = self.report.total_cpu_time_ns.filter(|_| has_all_threads);
+        let has_all = !args.shape.rows.main_thread_only && args.flight.last.is_none();
+        self.used = self.used.filter(|_| has_all && args.cpu.is_none() && !args.flight.is_controlled());
+        self.report.total_cpu_time_ns = self.report.total_cpu_time_ns.filter(|_| has_all);
         self
     }
 

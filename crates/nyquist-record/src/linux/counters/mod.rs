@@ -9,6 +9,8 @@ mod switches;
 mod texts;
 mod watched;
 
+pub use quantity::{CPU_COUNTER, MEMORY_COUNTER};
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};

@@ -4,6 +4,12 @@ use std::sync::Arc;
 
 use nyquist_convert::event::{CounterGraph, CounterKind, GraphColor};
 
+/// The name of the counter of CPU time, in ms.
+pub const CPU_COUNTER: &str = "CPU";
+
+/// The name of the counter of resident memory, in bytes.
+pub const MEMORY_COUNTER: &str = "Memory";
+
 /// A quantity that is counted for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
@@ -52,8 +58,8 @@ impl Quantity {
     pub(super) fn kind(self) -> Arc<CounterKind> {
         use GraphColor::{Blue, Green, Grey, Magenta, Orange, Purple, Red, Teal, Yellow};
         let (name, unit, category, color, description) = match self {
-            Self::Cpu => ("CPU", "ms", "CPU", Grey, "CPU time of all threads"),
-            Self::Memory => ("Memory", "bytes", "Memory", Orange, "Resident memory"),
+            Self::Cpu => (CPU_COUNTER, "ms", "CPU", Grey, "CPU time of all threads"),
+            Self::Memory => (MEMORY_COUNTER, "bytes", "Memory", Orange, "Resident memory"),
             Self::PageFaults => ("Page faults", "faults", "Counter", Magenta, "Page faults, minor and major"),
             Self::MajorPageFaults => {
                 ("Major page faults", "faults", "Counter", Red, "Page faults that waited for a disk")

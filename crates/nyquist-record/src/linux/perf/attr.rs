@@ -88,6 +88,8 @@ pub(crate) struct CommonAttr {
     pub(crate) call_graph: CallGraph,
     /// Whether there are additional events, whose samples contain more fields.
     pub(crate) has_additional_events: bool,
+    /// Whether nothing is sampled or counted before a request to resume.
+    pub(crate) starts_paused: bool,
 }
 
 impl CommonAttr {
@@ -236,6 +238,7 @@ pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
+    attr.set_enable_on_exec(u64::from(begins_at_exec(common)));
     // The names of compiled BPF programs that are gone at the end come from these records.
     attr.set_ksymbol(u64::from(common.features.kernel_code && common.features.kernel));
     // Does not request build ids; they are read from the files instead. While one event has them, the kernel
@@ -243,6 +246,11 @@ pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     // request them, and perf then exits.
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
+}
+
+/// Whether events begin when the process calls exec.
+fn begins_at_exec(common: CommonAttr) -> bool {
+    common.reach == Reach::Thread { from_exec: true }
 }
 
 /// The kernel refuses a stack copy of zero bytes. Events that never sample must still state the layout of
@@ -267,7 +275,7 @@ pub(super) fn base_attr(common: CommonAttr) -> perf_event_attr {
     };
     attr.set_disabled(1);
     attr.set_inherit(u64::from(matches!(reach, Reach::Thread { .. })));
-    attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
+    attr.set_enable_on_exec(u64::from(begins_at_exec(common) && !common.starts_paused));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
     // Newer kernels refuse call chains to users without access to the kernel, unless the kernel's part is
@@ -285,6 +293,18 @@ pub(super) mod tests {
     use super::*;
     use crate::linux::sys::event::wakeup_watermark;
 
+    /// Names and mappings are reported from the command's start on, in a pause, too.
+    #[test]
+    fn a_paused_start_has_only_sideband_records() {
+        let launched = common(Features::ALL, Reach::Thread { from_exec: true });
+        let paused = CommonAttr { starts_paused: true, ..launched };
+        let begin = |common| {
+            let attrs = [sampling(common, WANTED), totals(common, 1), sideband(common, 1)];
+            attrs.map(|attr| attr.enable_on_exec())
+        };
+        assert_eq!((begin(launched), begin(paused)), ([1, 1, 1], [0, 0, 1]));
+    }
+
     /// The sampling event of a usual recording.
     const WANTED: SamplingParameters =
         SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
@@ -297,6 +317,7 @@ pub(super) mod tests {
             switches: false,
             call_graph: CallGraph::Auto,
             has_additional_events: false,
+            starts_paused: false,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Rounds over all rings: each is drained, and the records are sent with the time before which they are
 //! complete.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nyquist_convert::event::Timestamp;
@@ -34,12 +36,19 @@ pub(crate) struct DrainScheduler {
     /// The time of the oldest record that had to stay in the last round, because there was no memory to copy
     /// it.
     oldest_left: Option<u64>,
+    /// The time before which all records have been sent, for the receiver.
+    settled: Arc<AtomicU64>,
 }
 
 impl DrainScheduler {
     /// Starts with a drainer.
     pub(crate) fn new(drainer: Drainer) -> Self {
-        Self { drainer, started: 0, complete_before: 0, oldest_left: None }
+        Self { drainer, started: 0, complete_before: 0, oldest_left: None, settled: Arc::default() }
+    }
+
+    /// The time before which all records have been sent, in ns. It is stored after they were sent.
+    pub(crate) fn settled(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.settled)
     }
 
     /// All rings, in a fixed order.
@@ -81,6 +90,7 @@ impl DrainScheduler {
             self.started = started;
         }
         self.drainer.hand_over(Timestamp(self.complete_before), is_later && self.are_blocked());
+        self.settled.store(self.complete_before, Ordering::Release);
         !self.are_blocked()
     }
 

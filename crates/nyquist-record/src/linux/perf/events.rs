@@ -205,6 +205,22 @@ impl OpenedEvents {
         }
     }
 
+    /// Enables or disables the events that sample and count. Those that report mappings, names and tasks stay as they are. The
+    /// copies that threads have inherited follow.
+    pub(crate) fn set_sampling(&self, is_on: bool) {
+        let samples = |role: &Role| matches!(role, Role::Sampling | Role::Totals | Role::Additional(_));
+        for (fd, _) in self.fds.iter().zip(&self.roles).filter(|(_, role)| samples(role)) {
+            // An event whose threads have ended stays as it is.
+            let _ = if is_on { event::enable(fd.as_fd()) } else { event::disable(fd.as_fd()) };
+        }
+    }
+
+    /// Enables the events that report mappings, names and tasks.
+    pub(crate) fn enable_sidebands(&self) -> io::Result<()> {
+        let sidebands = self.fds.iter().zip(&self.roles).filter(|(_, role)| **role == Role::Sideband);
+        sidebands.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
+    }
+
     /// Disables all events. An event whose threads have ended counts nothing anyway.
     pub(crate) fn disable(&self) {
         for fd in &self.fds {

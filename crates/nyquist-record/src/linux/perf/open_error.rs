@@ -267,3 +267,8 @@ impl fmt::Display for EventRefusal {
         })
     }
 }
+
+/// A failed system call as an error.
+pub(super) fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+    move |source| OpenError::System { what, source }
+}

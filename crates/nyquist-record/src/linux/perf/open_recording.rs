@@ -1,49 +1,46 @@
 //! A recording before it begins: the target, how the machine allows it to be recorded, and its start.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::{io, mem};
 
 use nyquist_convert::ProcessFilter;
-use nyquist_convert::event::{Pid, Timestamp};
+use nyquist_convert::event::Timestamp;
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
 use super::active_outer_stacks::ActiveOuterStacks;
-use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
+use super::attr::{Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
-use super::event_opener::{EventOpener, OpenEvents};
+use super::event_opener::OpenEvents;
 use super::event_pace::EventPace;
 use super::event_parameters::EventParameters;
+use super::event_pause::EventPause;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::living_totals::LivingTotals;
-use super::open_error::OpenError;
+use super::open_error::{OpenError, system_error};
 use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
 use super::reader::{ReaderEnd, RingReader, Watched};
-use super::recording::{InitialState, PerfRecording};
-use super::refusals::{answering, cpus_may_be_watched, open_error};
+use super::recording::{Heartbeat, InitialState, PerfRecording};
+use super::refusals::open_error;
 use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandThrottle;
+use super::target_opener::{OpenTarget, RecordedGroup, TargetOpener, requested_cpus};
 use super::totals::{CountedThreads, ThreadTotals};
-use crate::cpu_list::format_cpu_list;
-use crate::linux::cgroup::{self, LeafGroup};
+use crate::linux::cgroup::{self};
 use crate::linux::options::{CallGraph, Options, RecordingTarget};
 use crate::linux::recorded_event::RecordedEvent;
-use crate::linux::ring_limits::{AttachCost, AttachMethod, Copies, Rights, RingLimits, RingPlan};
 use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
-use crate::linux::{arch, cpus, initial_state, kernel, limits, proc};
+use crate::linux::{arch, initial_state, kernel, limits, proc};
 use crate::pool::buffers_for;
 
 /// Beyond this rate, the clock's interrupts alone (some 12 µs each on a virtual machine) starve the target.
@@ -61,15 +58,6 @@ pub struct Perf {
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
     /// would not be recorded.
     preference: Option<Preference>,
-}
-
-/// The control group that is recorded.
-#[derive(Debug)]
-enum RecordedGroup {
-    /// The group of the command, which is removed when this is dropped.
-    Leaf(LeafGroup),
-    /// A group that already existed.
-    Named(PathBuf),
 }
 
 impl Perf {
@@ -135,13 +123,18 @@ impl Perf {
         let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.counted_threads(), are_all_cpus(&self.options.cpus)?);
         let totals = Arc::new(totals);
+        if common.starts_paused {
+            totals.pause();
+        }
         let living_totals = LivingTotals::new(Arc::clone(&totals));
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
+        let settled = scheduler.settled();
         let pairs = mem::take(&mut self.opened.sidebands);
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
+        let pause = EventPause::new(&events, &totals);
         let reader = start_thread(RingReader {
             events: Arc::clone(&events),
             scheduler,
@@ -158,7 +151,11 @@ impl Perf {
         // sample, but it is read when nothing can be missed any more.
         let time = Timestamp(monotonic_ns());
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
-        let enabled = if from_exec { Ok(()) } else { events.enable() };
+        let enabled = match (from_exec, common.starts_paused) {
+            (true, _) => Ok(()),
+            (false, true) => events.enable_sidebands(),
+            (false, false) => events.enable(),
+        };
         drop(self.preference);
         let processes = initial_state::describe(&running_processes(&self.target, self.group.as_ref()));
         let recording = PerfRecording {
@@ -169,6 +166,7 @@ impl Perf {
             end: None,
             stop: StopHandle { counter: stop },
             events,
+            pause,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(RecordedGroup::leaf),
             outer_stacks: Some(outer_stacks),
@@ -176,6 +174,7 @@ impl Perf {
             received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
+            heartbeat: self.options.hand_over_every.map(|every| Heartbeat { every, settled }),
             parameters: EventParameters { common, outcome: self.outcome },
         };
         enabled.map_err(|source| open_error(source, RecordedScope::Everyone))?;
@@ -267,15 +266,6 @@ impl Perf {
     }
 }
 
-impl RecordedGroup {
-    fn leaf(self) -> Option<LeafGroup> {
-        match self {
-            Self::Leaf(leaf) => Some(leaf),
-            Self::Named(_) => None,
-        }
-    }
-}
-
 fn start_thread(reader: RingReader) -> Result<JoinHandle<ReaderEnd>, OpenError> {
     let thread = thread::Builder::new().name("nyquist-reader".into());
     thread.spawn(move || reader.run()).map_err(system_error("no thread can be started"))
@@ -298,181 +288,6 @@ fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
     opened.events.additional().iter().any(|additional| of(additional.event))
 }
 
-/// The open events of a target, and how the target's samples are selected.
-struct OpenTarget {
-    opened: OpenEvents,
-    filter: ProcessFilter,
-    group: Option<RecordedGroup>,
-    coverage: Coverage,
-}
-
-/// The parameters of all events, and the limits of the machine.
-struct TargetOpener {
-    cpus: Vec<u32>,
-    rate_hz: u32,
-    context_switches: bool,
-    call_graph: CallGraph,
-    limits: RingLimits,
-    /// The additional events.
-    additional_events: Vec<RecordedEvent>,
-}
-
-impl TargetOpener {
-    fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
-        let cpus = requested_cpus(&options.cpus)?;
-        let limits = RingLimits {
-            cpus: cpus.len(),
-            page: page_size(),
-            bytes: (!limits::rings_are_unlimited())
-                .then(|| limits::ring_bytes_without_privileges(cpus.len())),
-            rate_hz,
-            copies: options.copies(),
-            reader_at_once: limits::real_time_is_permitted(),
-            has_additional_events: !options.events.is_empty(),
-        };
-        let (context_switches, call_graph) = (options.context_switches, options.call_graph);
-        let additional_events = options.events.clone();
-        Ok(Self { cpus, rate_hz, context_switches, call_graph, limits, additional_events })
-    }
-
-    fn open(&self, target: &RecordingTarget, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
-        match target {
-            RecordingTarget::Child(pid) => self.open_child(*pid, notices),
-            RecordingTarget::Attach(pids) => self.open_running(pids, notices),
-            RecordingTarget::Thread { pid, tid } => Ok(OpenTarget {
-                opened: answering(&[*pid])
-                    .and_then(|_| self.open_events(RecordedScope::Thread(*pid, *tid)))?,
-                filter: ProcessFilter::All,
-                group: None,
-                coverage: Coverage::Threads,
-            }),
-            RecordingTarget::System => Ok(OpenTarget {
-                opened: self.open_events(RecordedScope::Everyone)?,
-                filter: ProcessFilter::All,
-                group: None,
-                coverage: Coverage::Cpus,
-            }),
-            RecordingTarget::Cgroup(path) => self.open_group(path),
-        }
-    }
-
-    /// Opens the child in a control group of its own if the kernel can filter events by it, so that its short
-    /// processes count too. If no group can be made, opens all that runs on the CPUs and keeps the child's
-    /// descendants. Without the permission for either, opens the threads individually. It also does so if
-    /// every user may see everything: a reader without priority cannot keep up with all events of a busy
-    /// machine.
-    fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
-        if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
-            let reason = match self.open_leaf(pid) {
-                Ok(opened) => return Ok(opened),
-                Err(error @ (OpenError::Event { .. } | OpenError::Filter { .. })) => return Err(error),
-                Err(OpenError::System { source, .. }) => source.kind().to_string(),
-                Err(error) => error.to_string(),
-            };
-            if limits::may_see_everything()
-                && let Ok(opened) = self.open_events(RecordedScope::Everyone)
-            {
-                notices.push(Notice::NoGroup { reason });
-                let filter = ProcessFilter::Family([pid].into());
-                return Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus });
-            }
-        }
-        let opened = self.open_events(RecordedScope::Child(pid))?;
-        Ok(OpenTarget { opened, filter: ProcessFilter::All, group: None, coverage: Coverage::Threads })
-    }
-
-    fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
-        let made = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
-        let leaf = made.map_err(system_error("no control group can be made"))?;
-        let opened = self.open_events(RecordedScope::Group(leaf.file().as_fd()))?;
-        let filter = ProcessFilter::FromExec(pid);
-        Ok(OpenTarget { opened, filter, group: Some(RecordedGroup::Leaf(leaf)), coverage: Coverage::Group })
-    }
-
-    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
-        if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
-            return Err(OpenError::NoSuchProcess { pid: *pid });
-        }
-        let pids = &answering(pids)?;
-        let family = proc::families(pids);
-        let sees_cpus = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
-        let opener = self.opener(RecordedScope::Running(pids))?;
-        let threads =
-            family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let cost =
-            AttachCost { cpus: self.cpus.len(), threads, additional_events: self.additional_events.len() };
-        let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
-        match cost.attaching(rights) {
-            Some(AttachMethod::Threads) => {
-                let opened = opener.open_all(&self.limits)?;
-                // Probes exist for all processes.
-                let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
-                let family = || ProcessFilter::Family(family.iter().copied().map(Pid).collect());
-                let filter = if has_probes { family() } else { ProcessFilter::All };
-                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Threads })
-            }
-            Some(AttachMethod::Cpus) => {
-                notices.push(Notice::ManyThreads { threads, events: cost.events() });
-                let opened = self.open_events(RecordedScope::Everyone)?;
-                let filter = ProcessFilter::Family(family.into_iter().map(Pid).collect());
-                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus })
-            }
-            None => Err(OpenError::TooFewDescriptors { threads, needed: cost.descriptors() }),
-        }
-    }
-
-    fn open_group(&self, path: &Path) -> Result<OpenTarget, OpenError> {
-        let no_group = |source| OpenError::NoSuchGroup { path: path.to_owned(), source };
-        let (folder, file): (PathBuf, File) = cgroup::open(path).map_err(no_group)?;
-        let opened = self.open_events(RecordedScope::Group(file.as_fd()))?;
-        let group = Some(RecordedGroup::Named(folder));
-        Ok(OpenTarget { opened, filter: ProcessFilter::All, group, coverage: Coverage::Group })
-    }
-
-    fn open_events(&self, scope: RecordedScope<'_>) -> Result<OpenEvents, OpenError> {
-        self.opener(scope)?.open_all(&self.limits)
-    }
-
-    fn opener<'a>(&'a self, scope: RecordedScope<'a>) -> Result<EventOpener<'a>, OpenError> {
-        let common = CommonAttr {
-            features: Features::ALL,
-            reach: scope.reach(),
-            switches: self.context_switches,
-            call_graph: self.call_graph,
-            has_additional_events: !self.additional_events.is_empty(),
-        };
-        EventOpener::probe(scope, common, &self.cpus, (self.rate_hz, &self.additional_events))
-    }
-
-    fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
-        let limits = &self.limits;
-        let wanted = limits.plan();
-        if plan.sample_pages < wanted.sample_pages {
-            notices.push(Notice::SmallerRings {
-                wanted: wanted.sample_pages * limits.page,
-                given: plan.sample_pages * limits.page,
-            });
-        }
-        if plan.sideband_pages.is_none() {
-            notices.push(Notice::SharedRings);
-        }
-        if let Copies::Fixed(requested) = limits.copies
-            && plan.stack_bytes < requested
-        {
-            notices.push(Notice::StackLowered { requested, given: plan.stack_bytes });
-        }
-    }
-}
-
-/// The requested CPUs, which must be online, or all online CPUs.
-pub(crate) fn requested_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
-    let online = cpus::online().map_err(system_error("the list of CPUs cannot be read"))?;
-    if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
-        return Err(OpenError::NoSuchCpu { cpu: *cpu, online: format_cpu_list(&online) });
-    }
-    Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
-}
-
 /// Whether all online CPUs are included.
 fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
     let chosen = requested_cpus(wanted)?;
@@ -490,8 +305,4 @@ fn allowed_rate(requested_hz: u32, notices: &mut Vec<Notice>) -> u32 {
         notices.push(Notice::RateLowered { requested_hz, allowed_hz, by_kernel });
     }
     requested_hz.clamp(1, allowed_hz)
-}
-
-fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {
-    move |source| OpenError::System { what, source }
 }

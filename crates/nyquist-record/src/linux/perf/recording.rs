@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use nyquist_convert::StackCopyFeedback;
@@ -15,12 +17,14 @@ use nyquist_perf::file::WrittenEvent;
 use super::active_outer_stacks::ActiveOuterStacks;
 use super::drain::FilledBuffer;
 use super::event_parameters::EventParameters;
+use super::event_pause::EventPause;
 use super::events::OpenedEvents;
 use super::living_totals::LivingTotals;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::ReaderEnd;
 use crate::linux::cgroup::LeafGroup;
 use crate::linux::kernel;
+use crate::linux::pause::{PauseHandle, PausedBackend};
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pool::BufferWriter;
 use crate::{Chunk, ChunkSource};
@@ -37,6 +41,7 @@ pub struct PerfRecording {
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<OpenedEvents>,
+    pub(crate) pause: EventPause,
     pub(crate) parameters: EventParameters,
     /// Whether the counts of the events are the CPU time of the recorded processes.
     pub(crate) counts_time: bool,
@@ -49,6 +54,16 @@ pub struct PerfRecording {
     pub(crate) held: Option<Chunk>,
     /// The time before which records were announced as complete.
     pub(crate) announced: Timestamp,
+    /// Set if a chunk comes at least this often, even without records.
+    pub(crate) heartbeat: Option<Heartbeat>,
+}
+
+/// The way to know how far the reader has come while there are no records.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    pub(crate) every: Duration,
+    /// The time before which the reader has sent all records, in ns. It is stored after they were sent.
+    pub(crate) settled: Arc<AtomicU64>,
 }
 
 /// The state before the first record.
@@ -126,6 +141,11 @@ impl PerfRecording {
         self.stop.clone()
     }
 
+    /// A handle that pauses and resumes the recording.
+    pub fn pause_handle(&self) -> PauseHandle {
+        PauseHandle { backend: PausedBackend::Perf(self.pause.clone()) }
+    }
+
     /// The events as a perf.data file describes them: sampling events come first.
     pub fn written_events(&self) -> io::Result<Vec<WrittenEvent>> {
         self.parameters.events(&self.events)
@@ -139,9 +159,29 @@ impl PerfRecording {
     /// The next buffer that the reader has filled; `None` when it has ended.
     fn next_filled(&mut self) -> Option<FilledBuffer> {
         while self.received.is_empty() {
-            self.received = self.chunks.recv().ok()?.into();
+            self.received = match &self.heartbeat {
+                None => self.chunks.recv().ok()?.into(),
+                Some(heartbeat) => match self.chunks.recv_timeout(heartbeat.every) {
+                    Ok(filled) => filled.into(),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) => self.silence(heartbeat)?,
+                },
+            };
         }
         self.received.pop_front()
+    }
+
+    /// What the reader has sent by now, or how far it has come without records; `None` when it has ended.
+    fn silence(&self, heartbeat: &Heartbeat) -> Option<VecDeque<FilledBuffer>> {
+        // Read first: all older records have been sent then.
+        let complete_before = Timestamp(heartbeat.settled.load(Ordering::Acquire));
+        match self.chunks.try_recv() {
+            Ok(filled) => Some(filled.into()),
+            Err(TryRecvError::Disconnected) => None,
+            Err(TryRecvError::Empty) => {
+                Some(VecDeque::from([FilledBuffer { buffer: None, complete_before }]))
+            }
+        }
     }
 
     /// The readings of stacks that are still useful: the samples that need them have not been returned yet.

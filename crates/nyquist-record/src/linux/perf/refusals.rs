@@ -57,6 +57,7 @@ fn own_events_are_allowed() -> bool {
         switches: false,
         call_graph: CallGraph::Auto,
         has_additional_events: false,
+        starts_paused: false,
     };
     event::open(sideband(common, 1), Subject::Thread(0), 0).is_ok()
 }
@@ -70,6 +71,7 @@ pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
         switches: false,
         call_graph: CallGraph::Auto,
         has_additional_events: false,
+        starts_paused: false,
     };
     event::open(sideband(common, 1), Subject::Everyone, cpu).is_ok()
 }

@@ -5,6 +5,7 @@
 //! but its count includes the thread's children.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
 
@@ -18,10 +19,37 @@ pub(crate) struct ThreadTotals {
     counted: CountedThreads,
     /// The processes of the threads that existed at the beginning.
     processes: HashMap<u32, Pid>,
-    /// The CPU time of threads before they were recorded.
-    before: HashMap<u32, u64>,
+    unrecorded: Mutex<UnrecordedTime>,
     /// Whether all CPUs are recorded. The scheduler only knows the total of a thread on all CPUs.
     on_all_cpus: bool,
+}
+
+/// The scheduler's CPU times of threads, in nanoseconds, while they were not recorded.
+#[derive(Debug, Default)]
+struct UnrecordedTime {
+    /// Before the recording, and in its pauses.
+    before: HashMap<u32, u64>,
+    /// What the threads had used when the current pause began, if there is one.
+    at_pause: Option<HashMap<u32, u64>>,
+}
+
+impl UnrecordedTime {
+    /// The recorded part of a thread's CPU time.
+    fn recorded(&self, tid: u32, time: u64) -> u64 {
+        let until = |at_pause: &HashMap<u32, u64>| at_pause.get(&tid).copied().unwrap_or_default();
+        let time = self.at_pause.as_ref().map_or(time, |at_pause| time.min(until(at_pause)));
+        time.saturating_sub(self.before.get(&tid).copied().unwrap_or_default())
+    }
+
+    /// The pause is over, and the threads have used this much by now.
+    fn resume(&mut self, now: &HashMap<u32, u64>) {
+        let Some(at_pause) = self.at_pause.take() else { return };
+        for (tid, time) in now {
+            let used = time.saturating_sub(at_pause.get(tid).copied().unwrap_or_default());
+            let before = self.before.entry(*tid).or_default();
+            *before = before.saturating_add(used);
+        }
+    }
 }
 
 /// The threads whose CPU time is counted one by one.
@@ -54,6 +82,11 @@ impl CountedThreads {
         }
     }
 
+    /// The CPU time of each of these threads of some processes.
+    fn all_cpu_times(&self, pids: &[Pid]) -> HashMap<u32, u64> {
+        pids.iter().flat_map(|pid| self.cpu_times(*pid)).collect()
+    }
+
     /// The CPU time of each of these threads of a process.
     fn cpu_times(&self, pid: Pid) -> Vec<(u32, u64)> {
         let mut times = proc::cpu_times(pid);
@@ -84,12 +117,13 @@ impl ThreadTotals {
     /// Reads the initial state, before the events are enabled.
     pub(crate) fn new(counted: &CountedThreads, on_all_cpus: bool) -> Self {
         let family = counted.processes();
-        let before = family.iter().flat_map(|pid| counted.cpu_times(*pid)).collect();
+        let before = counted.all_cpu_times(&family);
         let processes = family.iter().flat_map(|pid| {
             let threads = proc::threads(*pid).unwrap_or_default();
             threads.into_iter().map(move |tid| (tid, *pid))
         });
-        Self { processes: processes.collect(), counted: counted.clone(), before, on_all_cpus }
+        let unrecorded = Mutex::new(UnrecordedTime { before, at_pause: None });
+        Self { processes: processes.collect(), counted: counted.clone(), unrecorded, on_all_cpus }
     }
 
     /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
@@ -103,9 +137,11 @@ impl ThreadTotals {
         let threads = family
             .into_iter()
             .flat_map(|pid| self.counted.cpu_times(pid).into_iter().map(move |(tid, time)| (pid, tid, time)));
-        let used = |(pid, tid, time): (Pid, u32, u64)| {
-            let before = self.before.get(&tid).copied().unwrap_or_default();
-            LivingThread { pid, tid, cpu_time_ns: time.saturating_sub(before) }
+        let unrecorded = self.unrecorded();
+        let used = |(pid, tid, time): (Pid, u32, u64)| LivingThread {
+            pid,
+            tid,
+            cpu_time_ns: unrecorded.recorded(tid, time),
         };
         threads.map(used).collect()
     }
@@ -145,9 +181,24 @@ impl ThreadTotals {
     /// command that has ended is still there. If the kernel dropped records of ended threads, this limit
     /// keeps their time from being counted for the main thread.
     fn scheduled_times(&self) -> HashMap<u32, u64> {
-        let before = |tid: u32| self.before.get(&tid).copied().unwrap_or_default();
+        let unrecorded = self.unrecorded();
         let times = self.counted.roots().iter().flat_map(|pid| self.counted.cpu_times(*pid));
-        times.map(|(tid, time)| (tid, time.saturating_sub(before(tid)))).collect()
+        times.map(|(tid, time)| (tid, unrecorded.recorded(tid, time))).collect()
+    }
+
+    /// Leaves out what the threads use from now on. Call it when the events are disabled.
+    pub(crate) fn pause(&self) {
+        self.unrecorded().at_pause = Some(self.counted.all_cpu_times(&self.counted.processes()));
+    }
+
+    /// The pause is over. Call it before the events are enabled.
+    pub(crate) fn resume(&self) {
+        let now = self.counted.all_cpu_times(&self.counted.processes());
+        self.unrecorded().resume(&now);
+    }
+
+    fn unrecorded(&self) -> MutexGuard<'_, UnrecordedTime> {
+        self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,6 +268,21 @@ mod tests {
 
     use super::super::ended_threads::tests::{count, no_thread, task};
     use super::*;
+
+    /// Thread 1 was there before, 2 was born in the recording, 3 in its pause.
+    #[test]
+    fn time_of_a_pause_is_left_out() {
+        let mut unrecorded = UnrecordedTime {
+            before: HashMap::from([(1, 10)]),
+            at_pause: Some(HashMap::from([(1, 30), (2, 5)])),
+        };
+        let recorded = |it: &UnrecordedTime, times: [u64; 3]| {
+            [1, 2, 3].map(|tid| it.recorded(tid, times[tid as usize - 1]))
+        };
+        assert_eq!(recorded(&unrecorded, [40, 25, 7]), [20, 5, 0], "in the pause");
+        unrecorded.resume(&HashMap::from([(1, 50), (2, 65), (3, 8)]));
+        assert_eq!(recorded(&unrecorded, [51, 66, 9]), [21, 6, 1]);
+    }
 
     /// Thread 7 was attached to. The kernel has exchanged its counters for those of 9.
     fn after_an_exchange() -> EndedThreads {

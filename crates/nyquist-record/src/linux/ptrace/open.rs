@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::{fs, io};
@@ -54,6 +55,7 @@ impl Ptrace {
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
         let waiting = Arc::default();
+        let paused = Arc::new(AtomicBool::new(options.starts_paused));
         let plan = TracePlan {
             target,
             interval_ns: 1_000_000_000 / u64::from(rate_hz),
@@ -63,6 +65,7 @@ impl Ptrace {
             wait_reasons: options.wait_reasons,
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
+            paused: Arc::clone(&paused),
             loses_privileges: context.loses_privileges.clone(),
         };
         let (go, begin) = channel();
@@ -73,6 +76,7 @@ impl Ptrace {
             waiting,
             tracer: Some(tracer),
             stop: StopHandle { counter: stop },
+            paused,
             end: None,
         };
         let PtraceContext { instead_of_perf, loses_privileges } = context;

@@ -1,12 +1,13 @@
 //! A running recording by ptrace: its chunks, its end, and its summary.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use super::outcome::Notice;
 use super::tracer::TracerResult;
+use crate::linux::pause::{PauseHandle, PausedBackend};
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pace::HoldSummary;
 use crate::{Chunk, ChunkSource};
@@ -19,6 +20,8 @@ pub struct PtraceRecording {
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) tracer: Option<JoinHandle<TracerResult>>,
     pub(crate) stop: StopHandle,
+    /// Whether nothing is sampled at present.
+    pub(crate) paused: Arc<AtomicBool>,
     pub(crate) end: Option<TracerResult>,
 }
 
@@ -53,6 +56,11 @@ impl PtraceRecording {
     /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
+    }
+
+    /// A handle that pauses and resumes the recording.
+    pub fn pause_handle(&self) -> PauseHandle {
+        PauseHandle { backend: PausedBackend::Ptrace(Arc::clone(&self.paused)) }
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.

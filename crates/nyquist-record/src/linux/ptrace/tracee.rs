@@ -161,6 +161,20 @@ impl Tracee {
         self.base_ns = self.schedule.cpu_ns;
     }
 
+    /// Leaves out all time since the last check.
+    pub(crate) fn leave_out_until(&mut self, now: u64) {
+        let schedule = self.files.schedule().unwrap_or(self.schedule);
+        self.base_ns += schedule.cpu_ns.saturating_sub(self.schedule.cpu_ns);
+        self.schedule = schedule;
+        self.looked_at = now;
+        self.waited_ns = 0;
+        self.held = None;
+        if let Activity::Waiting(_) = self.activity {
+            // It may have run meanwhile.
+            self.activity = Activity::Running;
+        }
+    }
+
     /// Continues as another thread that has called exec and had used this much CPU time by the scheduler's
     /// count.
     pub(crate) fn become_thread(&mut self, cpu_ns: u64) {

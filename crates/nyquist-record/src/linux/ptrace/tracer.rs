@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ pub(super) struct TracePlan {
     pub(super) wait_reasons: bool,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
+    /// Whether nothing is to be sampled at present.
+    pub(super) paused: Arc<AtomicBool>,
     /// The command's file, if it is known that the command loses its file's privileges.
     pub(super) loses_privileges: Option<PathBuf>,
 }
@@ -123,6 +125,23 @@ pub(super) struct Tracer {
     /// Whether all of them have ended.
     pub(super) has_ended: bool,
     sent_at: u64,
+    pause: PauseSwitch,
+}
+
+/// Whether nothing is to be sampled at present.
+struct PauseSwitch {
+    /// Another thread changes it.
+    requested: Arc<AtomicBool>,
+    /// As it was in the last round.
+    is_on: bool,
+}
+
+impl PauseSwitch {
+    /// The state that is requested, and whether it has changed since the last call.
+    fn turn(&mut self) -> (bool, bool) {
+        let requested = self.requested.load(Ordering::Relaxed);
+        (requested, requested != std::mem::replace(&mut self.is_on, requested))
+    }
 }
 
 impl Tracer {
@@ -160,6 +179,7 @@ impl Tracer {
             living: Vec::new(),
             has_ended: false,
             sent_at: now,
+            pause: PauseSwitch { requested: plan.paused, is_on: false },
         };
         let left_out = tracer.seize_all()?;
         Ok((tracer, left_out))
@@ -221,7 +241,9 @@ impl Tracer {
         let reason = loop {
             let by_clock = self.handle_next();
             if monotonic_ns() >= self.ticks.next_ns() {
-                self.sample_all(by_clock);
+                if !self.pauses() {
+                    self.sample_all(by_clock);
+                }
                 self.ticks.advance(monotonic_ns());
                 self.set_ticker();
             }
@@ -266,6 +288,23 @@ impl Tracer {
             }
             self.refresh_maps(pid, true);
         }
+    }
+
+    /// Whether nothing is to be sampled in this round. The time of a pause counts for no thread.
+    fn pauses(&mut self) -> bool {
+        let (is_paused, has_changed) = self.pause.turn();
+        if has_changed {
+            let now = monotonic_ns();
+            let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
+            for tid in tids {
+                if is_paused {
+                    self.report_waiting(tid, now);
+                } else if let Some(task) = self.tasks.get_mut(tid) {
+                    task.leave_out_until(now);
+                }
+            }
+        }
+        is_paused
     }
 
     fn send_from_time_to_time(&mut self) {

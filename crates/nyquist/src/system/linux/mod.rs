@@ -2,10 +2,12 @@
 
 mod agent;
 mod arm_cores;
+mod ctl;
 pub(crate) mod delegates;
 mod doctor;
 mod event_failure;
 pub(crate) mod files;
+mod flight;
 pub(crate) mod folders;
 pub(crate) mod launch;
 mod launch_advice;
@@ -28,3 +30,4 @@ mod stat;
 mod sys;
 mod top;
 pub(crate) mod users;
+mod utc_date;

@@ -7,6 +7,7 @@ pub(crate) mod process_memory;
 pub(crate) mod processes;
 pub(crate) mod record;
 pub(crate) mod recording;
+mod save_signal;
 pub(crate) mod spool;
 mod sys;
 pub(crate) mod users;

@@ -17,6 +17,10 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
         (args.target.tid.is_some(), "-t"),
         (args.cpu.is_some(), "--cpu"),
         (args.perf_data.is_some(), "--perf-data"),
+        (args.flight.last.is_some(), "--last"),
+        (args.flight.delay.is_some(), "--delay"),
+        (args.flight.start_paused, "--start-paused"),
+        (args.flight.ctl, "--ctl"),
         (!args.events.requested.is_empty(), "-e"),
     ];
     let events = [

@@ -2,6 +2,7 @@
 //! convert.
 
 use super::options;
+use super::save_signal::SaveSignal;
 use super::spool::Spool;
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
@@ -38,14 +39,14 @@ struct Recorder<'a> {
 
 impl<'a> Plan<'a> {
     /// Checks what the options ask for.
-    pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
+    pub(crate) fn of(args: &'a RecordArgs, _: Option<SaveSignal>) -> Result<Self, Failure> {
         options::check(args)?;
         Ok(Self { args })
     }
 
     /// Records all runs of the command, or running processes.
     pub(crate) fn record(
-        &self,
+        self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
         _spool: Option<&Spool>,

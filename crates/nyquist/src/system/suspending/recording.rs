@@ -1,8 +1,9 @@
 //! The commands that record and measure.
 
 pub(crate) use super::record::Plan;
+pub(crate) use super::save_signal::SaveSignal;
 
-use crate::args::{AgentArgs, DoctorArgs, ListArgs, RecoverArgs, StatArgs, TopArgs};
+use crate::args::{AgentArgs, CtlArgs, DoctorArgs, ListArgs, RecoverArgs, StatArgs, TopArgs};
 use crate::failure::Failure;
 use crate::system::current::NAME;
 
@@ -15,6 +16,11 @@ pub(crate) fn check_limits() -> Result<(), Failure> {
 /// `nyquist agent`.
 pub(crate) fn agent(_args: &AgentArgs) -> Result<u8, Failure> {
     Err(only_on_linux("agent"))
+}
+
+/// `nyquist ctl`.
+pub(crate) fn ctl(_args: &CtlArgs) -> Result<(), Failure> {
+    Err(only_on_linux("ctl"))
 }
 
 /// `nyquist top`.

@@ -11,7 +11,11 @@ use std::convert::Infallible;
 pub(crate) struct Spool(Infallible);
 
 impl Spool {
-    pub(crate) fn of(args: &SpoolArgs, _printer: Printer) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(
+        args: &SpoolArgs,
+        _by_default: bool,
+        _printer: Printer,
+    ) -> Result<Option<Self>, Failure> {
         match args.spool {
             Some(_) => Err(Failure::new("`--spool` is not available on this system")
                 .hint("docs/platforms.md says what there is on each system")),

@@ -4,10 +4,10 @@
 use super::counts::Counts;
 use super::headers::Headers;
 use super::server::{Payload, Server, ServerKind};
-use super::utc_date;
 use crate::failure::{Failure, without_error_numbers};
 use crate::identity;
 use crate::printer::Printer;
+use crate::system::linux::utc_date;
 use crate::system::users::give_up_capabilities;
 use crate::text::one_line;
 use nyquist_download::{Answer, NoAnswer, Sender};

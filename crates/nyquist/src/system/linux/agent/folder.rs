@@ -1,7 +1,5 @@
 //! The folder in which each profile is a Parquet file, by date and host.
 
-#[cfg(any(feature = "parquet", test))]
-use super::utc_date::{date_text, time_text};
 use crate::failure::Failure;
 #[cfg(feature = "parquet")]
 use crate::failure::io_reason;
@@ -9,6 +7,8 @@ use crate::failure::io_reason;
 use crate::output::{Output, create_folders};
 #[cfg(feature = "parquet")]
 use crate::source_paths::DiskPaths;
+#[cfg(any(feature = "parquet", test))]
+use crate::system::linux::utc_date::{date_text, time_text};
 use nyquist_formats::ProcessLabels;
 #[cfg(feature = "parquet")]
 use nyquist_formats::parquet;

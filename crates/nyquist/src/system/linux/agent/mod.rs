@@ -12,7 +12,6 @@ mod server;
 mod service_labels;
 mod session;
 mod unit;
-mod utc_date;
 mod window;
 
 use crate::args::AgentArgs;

@@ -21,11 +21,11 @@ use crate::live_page::SnapshotSender;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
+use crate::system::linux::flight::{FlightRecorder, SaveSignal};
 use crate::system::linux::spool::Spool;
 use crate::system::linux::{delegates, options};
-use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
-use run::{Recorder, RunTarget};
+use run::{Recorded, Recorder, RunTarget};
 use rustix::process::{Resource, getrlimit};
 use std::mem;
 use std::time::{Duration, Instant};
@@ -35,21 +35,23 @@ pub(crate) struct Plan<'a> {
     args: &'a RecordArgs,
     events: Vec<RecordedEvent>,
     may_read_other_processes: bool,
+    /// Set if the recording is controlled while it runs.
+    save_signal: Option<SaveSignal>,
 }
 
 impl<'a> Plan<'a> {
     /// Checks what the options ask for.
-    pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
+    pub(crate) fn of(args: &'a RecordArgs, save_signal: Option<SaveSignal>) -> Result<Self, Failure> {
         // Before anything is started.
         allocations::check(args)?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
-        Ok(Self { args, events: events::wanted(args)?, may_read_other_processes })
+        Ok(Self { args, events: events::wanted(args)?, may_read_other_processes, save_signal })
     }
 
     /// Records all runs of the command, or running processes.
     pub(crate) fn record(
-        &self,
+        self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
         spool: Option<&Spool>,
@@ -58,17 +60,17 @@ impl<'a> Plan<'a> {
         let events = &self.events;
         let recorder =
             Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots, spool };
-        let mut converter = None;
+        let flight = self.save_signal.map(|signal| FlightRecorder::new(args, signal, printer)).transpose()?;
+        let mut recorded = Recorded { converter: None, flight };
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.numbers(), delegates::targets());
-        let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
+        let record = |duration| recorder.run(RunTarget::Requested, duration, &mut recorded);
         let mut runs = record_runs(args, printer, record)?;
-        record_the_rest(&recorder, began, &mut runs, &mut converter);
-        if let (Some(spool), Some(converter)) = (spool, &converter) {
+        record_the_rest(&recorder, began, &mut runs, &mut recorded);
+        if let (Some(spool), Some(converter)) = (spool, &recorded.converter) {
             spool.offer_rest(converter, linux::now());
         }
-        let finished =
-            converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
+        let finished = recorded.finish().ok_or_else(|| Failure::new("nothing was recorded"))?;
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile, delegates::targets());
         }
@@ -80,12 +82,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Records the processes that the command left running, if a duration was given that is not over.
-fn record_the_rest(
-    recorder: &Recorder<'_>,
-    began: Instant,
-    runs: &mut Run,
-    converter: &mut Option<Converter>,
-) {
+fn record_the_rest(recorder: &Recorder<'_>, began: Instant, runs: &mut Run, recorded: &mut Recorded) {
     let Recorder { args, printer, .. } = *recorder;
     while let Some(left) = time_for_the_rest(args, runs, began.elapsed()).filter(|_| !runs.living.is_empty())
     {
@@ -94,7 +91,7 @@ fn record_the_rest(
             "The command has ended; the processes that it left running are recorded from now on: PIDs {pids}"
         ));
         let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
-        match recorder.run(attached, Some(left), converter) {
+        match recorder.run(attached, Some(left), recorded) {
             Ok(run) => {
                 let times = runs.report.total_cpu_time_ns.zip(run.report.total_cpu_time_ns);
                 runs.report.total_cpu_time_ns = times.map(|(a, b)| a + b);

@@ -16,13 +16,14 @@ use crate::record::{
 };
 use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::delegates;
+use crate::system::linux::flight::FlightRecorder;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::spool::Spool;
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape};
+use nyquist_convert::{ConversionResult, Converter, Options, Shape};
 use nyquist_profile::Meta;
 use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::{Backend, RecordingOutcome, RecordingSummary};
@@ -52,6 +53,24 @@ pub(super) struct Recorder<'a> {
     pub(super) snapshots: Option<&'a SnapshotSender>,
     /// The recording on disk, if it is kept there.
     pub(super) spool: Option<&'a Spool>,
+}
+
+/// What all runs of a recording have made so far, and what controls it while it runs.
+pub(super) struct Recorded {
+    /// Made by the first run.
+    pub(super) converter: Option<Converter>,
+    pub(super) flight: Option<FlightRecorder>,
+}
+
+impl Recorded {
+    /// The profile; `None` if there was no run.
+    pub(super) fn finish(self) -> Option<ConversionResult> {
+        let converter = self.converter?;
+        Some(match self.flight {
+            Some(flight) => flight.finish(converter),
+            None => converter.finish(),
+        })
+    }
 }
 
 /// The processes of a run.
@@ -112,12 +131,13 @@ impl Recorder<'_> {
         &self,
         target: RunTarget,
         duration: Option<Duration>,
-        converter: &mut Option<Converter>,
+        recorded: &mut Recorded,
     ) -> Result<Run, Failure> {
         let prepared = self.prepare(target, duration)?;
+        let Recorded { converter, flight } = recorded;
         let is_first = converter.is_none();
         let converter = converter.get_or_insert_with(|| Converter::new(self.converter_options(&prepared)));
-        let ended = self.record(prepared, converter, is_first)?;
+        let ended = self.record(prepared, (converter, flight.as_mut()), is_first)?;
         Ok(self.finish(ended, converter, duration))
     }
 
@@ -139,7 +159,7 @@ impl Recorder<'_> {
     fn record(
         &self,
         prepared: PreparedRun,
-        converter: &mut Converter,
+        (converter, mut flight): (&mut Converter, Option<&mut FlightRecorder>),
         is_first: bool,
     ) -> Result<EndedRecording, Failure> {
         let PreparedRun { processes, markers, perf_data, backend, outcome, meta, start } = prepared;
@@ -165,10 +185,13 @@ impl Recorder<'_> {
         if is_first {
             say_how_it_ends(self.args, self.printer);
         }
+        if let Some(flight) = &mut flight {
+            flight.begin(recording.pause_handle(), start, converter);
+        }
         let snapshots = self.snapshots.map(|snapshots| (snapshots, start));
         let feed = Feed::new(converter, snapshots).with_spool(self.spool);
         let mut sink =
-            RunSink { feed, companions: &mut companions, tee: tee.as_mut(), complete: Timestamp(0) };
+            RunSink { feed, companions: &mut companions, tee: tee.as_mut(), flight, complete: Timestamp(0) };
         drive(&mut recording, &mut sink);
         let family = sink.feed.family;
         let summary = recording.finish();
@@ -180,7 +203,9 @@ impl Recorder<'_> {
     fn finish(&self, ended: EndedRecording, converter: &mut Converter, duration: Option<Duration>) -> Run {
         let EndedRecording { mut companions, mut tee, summary, meta, start, living, .. } = ended;
         companions.finish_counters(converter);
-        push_total(&summary, tee.as_mut(), converter);
+        if self.args.flight.last.is_none() {
+            push_total(&summary, tee.as_mut(), converter);
+        }
         if let Some(end) = end_of(summary.reason, (ended.began, duration), self.control) {
             converter.note_end(end);
         }
@@ -282,6 +307,7 @@ impl Recorder<'_> {
                 wait_reasons: args.off_cpu,
                 events: self.events.to_vec(),
                 hand_over_every: self.hand_over_every(),
+                starts_paused: args.flight.begins_paused(),
                 ..linux::Options::default()
             },
         )?;
@@ -295,7 +321,8 @@ impl Recorder<'_> {
 
     /// How often samples are passed on, if something needs them soon.
     fn hand_over_every(&self) -> Option<Duration> {
-        self.snapshots.map(|_| HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
+        let is_looked_at = self.snapshots.is_some() || self.args.flight.is_controlled();
+        is_looked_at.then_some(HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
     }
 
     /// Warns about wanted rows and markers that need the CPU on which a thread ran.
@@ -313,9 +340,12 @@ impl Recorder<'_> {
         let PreparedRun { outcome, meta, start, .. } = prepared;
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
+        let shape: Shape = self.args.shape.into();
+        // Rows of threads that have ended would add up.
+        let reuse_threads = shape.reuse_threads || self.args.flight.last.is_some();
         let options = Options {
             kernel_permitted: outcome.samples_all_cpu_time(),
-            shape: Shape { waits, ..self.args.shape.into() },
+            shape: Shape { waits, reuse_threads, ..shape },
             distinctive_words: true,
             unlink_jitdumps: self.args.shape.unlink_aux_files,
             process_memory: memory::of_processes(self.args.presentation.symbols.max_memory),
@@ -338,6 +368,7 @@ struct RunSink<'a> {
     feed: Feed<'a>,
     companions: &'a mut Companions,
     tee: Option<&'a mut PerfTee>,
+    flight: Option<&'a mut FlightRecorder>,
     /// The time before which all events were taken.
     complete: Timestamp,
 }
@@ -357,6 +388,9 @@ impl ChunkSink for RunSink<'_> {
             self.companions.collect(events);
         }
         self.complete = self.complete.max(complete_before);
+        if let Some(flight) = &mut self.flight {
+            flight.notice(events);
+        }
         self.feed.take(events, None, complete_before);
     }
 
@@ -366,6 +400,9 @@ impl ChunkSink for RunSink<'_> {
 
     fn show(&mut self, complete_before: Timestamp) {
         self.feed.show(complete_before);
+        if let Some(flight) = &mut self.flight {
+            flight.attend(self.feed.converter, complete_before.min(linux::now()));
+        }
     }
 }
 

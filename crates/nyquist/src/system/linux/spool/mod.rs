@@ -56,8 +56,9 @@ struct SpoolState {
 
 impl Spool {
     /// The spool of a recording that is about to begin; `None` if none is wanted, or there is no place for it. Nothing
-    /// is written before the recording has lasted for some time. Says if there is something to recover.
-    pub(crate) fn of(args: &SpoolArgs, printer: Printer) -> Result<Option<Self>, Failure> {
+    /// is written before the recording has lasted for some time. Says if there is something to recover. `by_default` says
+    /// whether it is wanted without `--spool`.
+    pub(crate) fn of(args: &SpoolArgs, by_default: bool, printer: Printer) -> Result<Option<Self>, Failure> {
         let place = identity::as_invoking_user(|| folder(args.spool.as_deref()))?;
         let Some(path) = place else { return Ok(None) };
         if args.spool.is_some() {
@@ -69,7 +70,7 @@ impl Spool {
             })?;
         }
         announce(&path, printer);
-        if args.no_spool {
+        if args.no_spool || !(by_default || args.spool.is_some()) {
             return Ok(None);
         }
         let state = SpoolState {

@@ -4,7 +4,6 @@
 const DAY: u64 = 86_400;
 
 /// The year, the month and the day of a time, in seconds since 1970.
-#[cfg(any(feature = "parquet", test))]
 fn date(seconds: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that a leap day is a year's last. An era has 400 years.
     let days = seconds / DAY + 719_468;
@@ -18,21 +17,19 @@ fn date(seconds: u64) -> (u64, u64, u64) {
 }
 
 /// `2026-01-31`.
-#[cfg(any(feature = "parquet", test))]
-pub(super) fn date_text(seconds: u64) -> String {
+pub(crate) fn date_text(seconds: u64) -> String {
     let (year, month, day) = date(seconds);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// `235959`.
-#[cfg(any(feature = "parquet", test))]
-pub(super) fn time_text(seconds: u64) -> String {
+pub(crate) fn time_text(seconds: u64) -> String {
     let second = seconds % DAY;
     format!("{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
 /// The seconds since 1970 of a date of HTTP: `Wed, 21 Oct 2015 07:28:00 GMT`.
-pub(super) fn of_http(text: &str) -> Option<u64> {
+pub(crate) fn of_http(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (_, rest) = text.split_once(", ")?;
