@@ -3,6 +3,7 @@
 
 mod corpus;
 mod formats;
+mod spools;
 mod traces;
 
 use corpus::{corpus, write};
@@ -60,6 +61,7 @@ pub(crate) fn write_all() -> io::Result<()> {
         .and_then(|()| write_markers())
         .and_then(|()| write_allocations())
         .and_then(|()| write_answers())
+        .and_then(|()| spools::write())
         .and_then(|()| write_recordings())
         .and_then(|()| traces::write());
     fs::remove_dir_all(&scratch)?;

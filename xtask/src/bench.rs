@@ -23,6 +23,7 @@ mod reports;
 mod roots;
 mod rows;
 mod samples;
+mod spool;
 mod spread;
 mod stat;
 mod texts;
@@ -55,6 +56,8 @@ enum Benchmark {
     Cargo(cargo::Options),
     /// The recorder's CPU time with counters and without
     Counters(counters::Options),
+    /// The recorder's CPU time with a spool and without, bytes of the spool for each sample, and the time to recover
+    Spool(spool::Options),
     /// Reading perf.data, beside samply, perf script and perf report
     PerfData(perf_data::Options),
     /// How many samples a second the recorder's converter takes
@@ -94,6 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Benchmark::Record(options) => record::run(options).map(|()| true),
         Benchmark::Cargo(options) => cargo::run(options).map(|()| true),
         Benchmark::Counters(options) => counters::run(options).map(|()| true),
+        Benchmark::Spool(options) => spool::run(options).map(|()| true),
         Benchmark::Alloc(options) => alloc::run(options).map(|()| true),
         Benchmark::Events(options) => events::run(options).map(|()| true),
         Benchmark::PerfData(options) => perf_data::run(options).map(|()| true),

@@ -10,11 +10,13 @@ use crate::order::Order;
 use crate::pipeline::Pipeline;
 use crate::recycler::SampleRecycler;
 use crate::selection::process_filter::ProcessFilter;
+use crate::spool::tap::SpoolTap;
 use crate::statistics::Statistics;
 use crate::unwind::active_completion::StackCopyFeedback;
 use nyquist_object::BuildId;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Profile};
+use nyquist_spool::Batch;
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) adds events, and
 /// [`advance`](Self::advance) states how far they are complete. [`snapshot`](Self::snapshot) returns the
@@ -98,6 +100,12 @@ impl Converter {
     /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
         self.pipeline.snapshot()
+    }
+
+    /// What is new since the last call with the same tap, for a spool. All events before `until` were converted.
+    /// Its cost grows with what is new, and with the number of processes and threads.
+    pub fn spool(&self, tap: &mut SpoolTap, until: Timestamp) -> Batch {
+        self.pipeline.spool(tap, until)
     }
 
     /// The tables of the profile so far, for a look at what is new in them. They lack what a

@@ -96,6 +96,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory).or(of_agent));
     match command {
         Command::Record(args) => record::run(&args),
+        Command::Recover(args) => recording::recover(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args),

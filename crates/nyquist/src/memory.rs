@@ -30,16 +30,20 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-        let unit = UNITS.iter().find_map(|(unit, shift)| {
-            let number = text.strip_suffix([*unit, unit.to_ascii_lowercase()])?;
-            Some((number, *shift))
-        });
-        let (number, shift) = unit.unwrap_or((text, 0));
-        let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
-        let bytes = bytes.filter(|bytes| *bytes >= MIN_LIMIT);
+        let bytes = size(text).filter(|bytes| *bytes >= MIN_LIMIT);
         bytes.map(Self).ok_or_else(|| "not a size from 16M on, such as 512M or 4G".to_owned())
     }
+}
+
+/// A size in command-line syntax, in bytes.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let unit = UNITS.iter().find_map(|(unit, shift)| {
+        let number = text.strip_suffix([*unit, unit.to_ascii_lowercase()])?;
+        Some((number, *shift))
+    });
+    let (number, shift) = unit.unwrap_or((text, 0));
+    number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift))
 }
 
 impl fmt::Display for Bytes {

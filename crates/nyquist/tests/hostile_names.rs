@@ -320,6 +320,7 @@ fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
         "ctl" => &["HOSTILE", "1 HOSTILE", "1 status", "1 save --json"],
         "doctor" => &["PROGRAM", "PROGRAM -v", "PROGRAM --json", "MISSING", "FILE"],
         "setup" => &["--dry-run", "--HOSTILE"],
+        "recover" => &["", "--json", "HOSTILE", "HOSTILE --discard", "-o HOSTILE"],
         "cache" => &["", "--json", "clear", "HOSTILE"],
         "guide" => &[""],
         "completions" => &["bash", "HOSTILE"],

@@ -36,6 +36,7 @@ targets! {
     server_http
     server_requests
     shared_cache
+    spool
     symbols_file
     symbols_sections
     tracepoint

@@ -55,3 +55,44 @@ pub(super) fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
     let list = fs::read_to_string(group.join("cgroup.procs"))?;
     list.lines().map(|line| line.parse().map_err(Into::into)).collect()
 }
+
+/// A group whose memory can be limited, of version 1 or 2. It is removed at the end.
+pub(super) struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Makes a group below this process's own; `None` if there are no such groups here.
+    pub(super) fn create(name: &str) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let first = own.lines().find_map(|line| line.split_once(":memory:/"));
+        let above = first.map(|(_, own)| Path::new("/sys/fs/cgroup/memory").join(own));
+        let folder = above.or_else(|| own_group().ok())?.join(format!("tests-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        let group = Self(folder);
+        (group.0.join("memory.limit_in_bytes").exists() || group.0.join("memory.max").exists())
+            .then_some(group)
+    }
+
+    /// The file that takes the ids of processes.
+    pub(super) fn processes(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+
+    /// Allows no more memory than is used now.
+    pub(super) fn close(&self) {
+        let used = fs::read_to_string(self.0.join("memory.usage_in_bytes"));
+        let used = used.or_else(|_| fs::read_to_string(self.0.join("memory.current"))).unwrap_or_default();
+        for file in ["memory.limit_in_bytes", "memory.max"] {
+            let file = self.0.join(file);
+            if file.exists() {
+                // It may be used for more than that by now.
+                drop(fs::write(file, used.trim()));
+            }
+        }
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        drop(fs::remove_dir(&self.0));
+    }
+}

@@ -136,6 +136,7 @@ impl<'a> Invocation<'a> {
             "SUDO_UID",
             "SUDO_GID",
             "XDG_CACHE_HOME",
+            "XDG_STATE_HOME",
             "DEBUGINFOD_URLS",
             "DEBUGINFOD_CACHE_PATH",
             "_NT_SYMBOL_PATH",

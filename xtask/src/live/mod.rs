@@ -102,6 +102,7 @@ mod signals;
 mod simpleperf;
 mod spare;
 mod split_debug_info;
+mod spool;
 mod stacks;
 mod stat;
 mod storms;
@@ -148,6 +149,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("side_files", side_files::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
+    ("spool", spool::TESTS),
     ("output_forms", output_forms::TESTS),
     ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),

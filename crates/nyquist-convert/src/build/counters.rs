@@ -85,31 +85,34 @@ impl Counters {
         builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
     }
 
-    /// Drops the counters that accompany no data, or never change, and the rows that exist only for them.
-    /// This invalidates the ids of threads, processes and counters. O(threads and values of counters).
-    pub(super) fn drop_idle(&self, builder: &mut ProfileBuilder) {
-        let accompanying: FxHashSet<CounterId> =
-            self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect();
-        if accompanying.is_empty() {
-            return;
+    /// The counters that only accompany samples.
+    pub(super) fn accompanying(&self) -> FxHashSet<CounterId> {
+        self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect()
+    }
+}
+
+/// Drops the counters that accompany no data, or never change, and the rows that exist only for them. This
+/// invalidates the ids of threads, processes and counters. O(threads and values of counters).
+pub(crate) fn drop_idle(builder: &mut ProfileBuilder, accompanying: &FxHashSet<CounterId>) {
+    if accompanying.is_empty() {
+        return;
+    }
+    let says_more = |thread: &&Thread| !thread.samples.is_empty() || !thread.markers.is_empty();
+    let shown: FxHashSet<ProcessIndex> =
+        builder.profile().threads().iter().filter(says_more).map(|thread| thread.process).collect();
+    let mut lonely = FxHashSet::default();
+    builder.retain_counters(|id, counter| {
+        let accompanies = accompanying.contains(&id);
+        if accompanies && !shown.contains(&counter.process) {
+            lonely.insert(counter.process);
         }
-        let says_more = |thread: &&Thread| !thread.samples.is_empty() || !thread.markers.is_empty();
-        let shown: FxHashSet<ProcessIndex> =
-            builder.profile().threads().iter().filter(says_more).map(|thread| thread.process).collect();
-        let mut lonely = FxHashSet::default();
-        builder.retain_counters(|id, counter| {
-            let accompanies = accompanying.contains(&id);
-            if accompanies && !shown.contains(&counter.process) {
-                lonely.insert(counter.process);
-            }
-            !accompanies || (shown.contains(&counter.process) && says_something(counter))
-        });
-        let kept: FxHashSet<ProcessIndex> =
-            builder.profile().counters().iter().map(|counter| counter.process).collect();
-        lonely.retain(|process| !kept.contains(process));
-        if !lonely.is_empty() {
-            builder.retain_threads(|thread| !lonely.contains(&thread.process));
-        }
+        !accompanies || (shown.contains(&counter.process) && says_something(counter))
+    });
+    let kept: FxHashSet<ProcessIndex> =
+        builder.profile().counters().iter().map(|counter| counter.process).collect();
+    lonely.retain(|process| !kept.contains(process));
+    if !lonely.is_empty() {
+        builder.retain_threads(|thread| !lonely.contains(&thread.process));
     }
 }
 

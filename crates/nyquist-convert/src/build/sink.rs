@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct ProfileSink {
     pub(super) builder: ProfileBuilder,
-    stacks: StackTable,
+    pub(super) stacks: StackTable,
     pub(super) shape: Shape,
     pub(super) markers: Markers,
     pub(super) counters: Counters,
@@ -40,6 +40,8 @@ pub(crate) struct ProfileSink {
     pub(super) start: Timestamp,
     /// The time that a sample of weight 1 stands for, in nanoseconds.
     interval: u64,
+    /// How often rows were removed, so that ids have changed.
+    pub(super) epoch: u32,
 }
 
 impl ProfileSink {
@@ -59,6 +61,7 @@ impl ProfileSink {
             waiting: VecDeque::new(),
             start,
             interval,
+            epoch: 0,
         }
     }
 
@@ -218,12 +221,14 @@ impl ProfileSink {
     /// Merges all samples before a time that have the same stack into one.
     pub(crate) fn condense(&mut self, before: Timestamp) {
         let before = self.time(before);
+        self.epoch += 1;
         condense::samples_before(&mut self.builder, before);
     }
 
     /// Drops all samples and markers before a time, and the stacks that only they had.
     pub(crate) fn evict(&mut self, before: Timestamp) {
         let before = self.time(before);
+        self.epoch += 1;
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
         self.builder = evict::samples_before(old, before);
         self.stacks.forget();

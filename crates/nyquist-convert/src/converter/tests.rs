@@ -12,6 +12,7 @@ mod released_tids;
 mod rows;
 mod selections;
 mod snapshots;
+mod spools;
 mod stacks;
 mod switches;
 mod waits;

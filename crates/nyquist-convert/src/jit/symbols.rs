@@ -1,8 +1,10 @@
 //! The symbols of a lib's code from its jitdump or perf map.
 
-use crate::jit::dump::{Code, Dump};
+use crate::event::Timestamp;
+use crate::jit::dump::{Code, Dump, Line};
 use nyquist_object::{Avma, RelativeAddress};
-use nyquist_perf::{CodeNames, PerfMap};
+use nyquist_perf::{CodeNames, PerfMap, PerfMapEntry};
+use nyquist_spool::GeneratedCode;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,6 +47,32 @@ impl JitSymbols {
     /// Plain names of functions. `base` is the base of the lib's relative addresses in the map.
     pub(crate) fn plain(map: Arc<PerfMap>, base: Avma) -> Self {
         Self(Source::Plain(map, base))
+    }
+
+    /// The used functions of code whose other names are gone.
+    pub(crate) fn of_used(mut code: Vec<GeneratedCode>, is_plain: bool) -> Self {
+        if is_plain {
+            let mut map = PerfMap::default();
+            for GeneratedCode { start, size, name, .. } in code {
+                let start = u64::from(start);
+                map.insert(PerfMapEntry { start, end: start + u64::from(size), name: name.into() });
+            }
+            return Self::plain(Arc::new(map), Avma(0));
+        }
+        // Those of one function are in sequence, and have a line each.
+        code.sort_by_key(|code| (code.start, code.line.as_ref().map(|(address, ..)| *address)));
+        let mut codes: Vec<Code> = Vec::new();
+        for GeneratedCode { start, size, name, line } in code {
+            if codes.last().is_none_or(|last| last.offset != start) {
+                let made = Timestamp(0);
+                codes.push(Code { name: name.into(), offset: start, size, lines: Vec::new(), made });
+            }
+            if let (Some(last), Some((address, file, number))) = (codes.last_mut(), line) {
+                let offset = address.saturating_sub(start);
+                last.lines.push(Line { offset, file: file.into(), number });
+            }
+        }
+        Self(Source::Dump(codes.into()))
     }
 
     /// Whether the names are plain function names.

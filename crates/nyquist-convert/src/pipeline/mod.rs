@@ -10,6 +10,7 @@ mod marks;
 mod occurrences;
 mod pauses;
 mod samples;
+mod spooling;
 mod threads;
 mod waits;
 

@@ -23,12 +23,14 @@ mod query;
 mod read;
 mod record;
 mod recording;
+mod recover;
 mod refusal;
 mod report;
 pub(crate) mod samply;
 mod script;
 mod server;
 mod setup;
+mod spool;
 mod stacks;
 mod stat;
 mod symbols;
@@ -56,11 +58,13 @@ pub(crate) use query::{QueryArgs, Question};
 pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
 pub(crate) use recording::RecordingArgs;
+pub(crate) use recover::RecoverArgs;
 pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use server::{ServerArgs, Ui};
 pub(crate) use setup::SetupArgs;
+pub(crate) use spool::SpoolArgs;
 pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
@@ -200,6 +204,9 @@ pub(crate) enum Command {
     /// Change the machine's settings so that more can be recorded, after asking
     #[command(hide = !HAS_SETUP)]
     Setup(SetupArgs),
+    /// List recordings that were not saved because nyquist was killed, and make profiles of them
+    #[command(hide = !MEASURES)]
+    Recover(RecoverArgs),
     /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),
     /// Print a page for language models on how to query a profile
@@ -243,6 +250,7 @@ impl Command {
             Self::Top(args) => Some(&args.symbols),
             Self::Query(args) => Some(&args.read.symbols),
             Self::Doctor(args) => Some(&args.symbols),
+            Self::Recover(args) => Some(&args.symbols),
             Self::Cargo { .. }
             | Self::Setup(_)
             | Self::Stat(_)

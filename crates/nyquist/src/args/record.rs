@@ -2,7 +2,7 @@
 
 use crate::args::flight::FlightArgs;
 use crate::args::quantity::{rate, seconds, whole};
-use crate::args::{EventArgs, PresentationArgs, StackArgs};
+use crate::args::{EventArgs, PresentationArgs, SpoolArgs, StackArgs};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
@@ -101,6 +101,8 @@ pub(crate) struct RecordArgs {
     pub(crate) shape: ShapeArgs,
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
+    #[command(flatten)]
+    pub(crate) spool: SpoolArgs,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,

@@ -161,7 +161,11 @@ fn runs_a_program(path: &[&str]) -> bool {
 /// Suggestions, and the usage if an argument is missing or one too many.
 fn hints(error: &Error, path: &[&str]) -> Vec<String> {
     let similar = |kind, what: &str| {
-        let found = texts(error, kind);
+        let mut found = texts(error, kind);
+        // The last one is the most similar, and commands are few.
+        if kind == ContextKind::SuggestedSubcommand {
+            found.drain(..found.len().saturating_sub(1));
+        }
         (!found.is_empty()).then(|| format!("similar: {what} {}", quoted(&found)))
     };
     let meant = [

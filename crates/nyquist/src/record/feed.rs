@@ -6,6 +6,7 @@ use crate::live_page::SnapshotSender;
 use crate::system::drive::ChunkSink;
 use crate::system::launch::EndReason;
 use crate::system::signals::now;
+use crate::system::spool::Spool;
 use bytes::Bytes;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
@@ -18,6 +19,8 @@ pub(crate) struct Feed<'a> {
     pub(crate) family: Family,
     /// The receiver of snapshots, and the start of the run, if a page shows them.
     snapshots: Option<(&'a SnapshotSender, Timestamp)>,
+    /// The recording on disk.
+    spool: Option<&'a Spool>,
 }
 
 impl<'a> Feed<'a> {
@@ -26,7 +29,13 @@ impl<'a> Feed<'a> {
         converter: &'a mut Converter,
         snapshots: Option<(&'a SnapshotSender, Timestamp)>,
     ) -> Self {
-        Self { converter, family: Family::default(), snapshots }
+        Self { converter, family: Family::default(), snapshots, spool: None }
+    }
+
+    /// The same, which also keeps the recording on disk.
+    #[allow(dead_code, reason = "for Linux")]
+    pub(crate) fn with_spool(self, spool: Option<&'a Spool>) -> Self {
+        Self { spool, ..self }
     }
 }
 
@@ -47,6 +56,9 @@ impl ChunkSink for Feed<'_> {
     fn show(&mut self, complete_before: Timestamp) {
         if let Some((snapshots, start)) = self.snapshots {
             snapshots.offer(self.converter, start, complete_before.min(now()));
+        }
+        if let Some(spool) = self.spool {
+            spool.offer(self.converter, complete_before.min(now()));
         }
     }
 }

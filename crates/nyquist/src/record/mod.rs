@@ -29,6 +29,7 @@ use crate::symbolicate::symbolicate;
 use crate::system::delegates;
 use crate::system::recording;
 use crate::system::signals::Requests;
+use crate::system::spool::Spool;
 use crate::{flamegraph, identity, page};
 use destinations::{Destinations, Outputs};
 use ending::Ending;
@@ -58,10 +59,17 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let plan = recording::Plan::of(args, save_signal)?;
     // The links exist before the program prints anything.
     let (page, snapshots) = session.start_page()?.unzip();
-    let recorded = session.record(plan, page.as_ref(), snapshots);
+    let spool = Spool::of(&args.spool, args.flight.last.is_none(), printer)?;
+    let recorded = session.record(plan, page.as_ref(), (snapshots, spool.as_ref()));
     // The output that is no longer needed is removed by the process that created it.
-    let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
-        recorded.inspect_err(|_| give_up_privileges(printer))?;
+    let recorded = recorded.inspect_err(|_| give_up_privileges(printer));
+    let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } = match recorded {
+        Ok(recorded) => recorded,
+        Err(failure) => {
+            end(spool);
+            return Err(failure);
+        }
+    };
     let runs = runs.with_requested_sums(args);
     let ConversionResult { profile, statistics, occurrences, libs, notes } = finished;
     for note in &notes {
@@ -84,6 +92,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     }
     session.control.enter(Phase::Saving);
     let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
+    // Only now the recording cannot be lost.
+    end(spool);
     let about = summary::SummarizedRecording {
         profile: &profile,
         program: &target_name(args),
@@ -133,9 +143,9 @@ impl Session<'_> {
         &self,
         plan: recording::Plan<'_>,
         page: Option<&LivePage>,
-        snapshots: Option<SnapshotSender>,
+        (snapshots, spool): (Option<SnapshotSender>, Option<&Spool>),
     ) -> Result<RecordingResult, Failure> {
-        let recorded = plan.record((self.printer, self.control), snapshots.as_ref());
+        let recorded = plan.record((self.printer, self.control), snapshots.as_ref(), spool);
         // The page gets no snapshots after its last profile.
         if let Some(snapshots) = snapshots {
             snapshots.finish();
@@ -188,6 +198,13 @@ impl Session<'_> {
     }
 }
 
+/// Removes what was kept on disk, because it is saved, or there is nothing to save.
+fn end(spool: Option<Spool>) {
+    if let Some(spool) = spool {
+        spool.remove();
+    }
+}
+
 /// Fails if process ids are separated by spaces, because those behind the first would be the command.
 fn refuse_pids_with_spaces(args: &RecordArgs) -> Result<(), Failure> {
     let Some(pids) = args.pids_in_words() else { return Ok(()) };
@@ -199,7 +216,7 @@ fn refuse_pids_with_spaces(args: &RecordArgs) -> Result<(), Failure> {
 
 /// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after
 /// root's rights were given up.
-fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
+pub(crate) fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
     let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
     libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
 }

@@ -55,5 +55,5 @@ use nyquist_record::macos as recorder;
 use nyquist_record::windows as recorder;
 
 pub(crate) use current::{
-    files, folders, launch, machine, process_memory, processes, programs, recording, signals, users,
+    files, folders, launch, machine, process_memory, processes, programs, recording, signals, spool, users,
 };

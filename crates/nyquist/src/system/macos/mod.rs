@@ -10,7 +10,7 @@ pub(crate) mod signals;
 pub(crate) mod special_files;
 mod sys;
 
-pub(crate) use super::suspending::{files, launch, process_memory, processes, users};
+pub(crate) use super::suspending::{files, launch, process_memory, processes, spool, users};
 pub(crate) use machine::memory as physical_memory;
 
 /// The system's name.

@@ -1,4 +1,6 @@
 //! The commands that record and measure.
 
 pub(crate) use super::setup::run as setup;
-pub(crate) use crate::system::suspending::recording::{Plan, agent, check_limits, doctor, list, stat, top};
+pub(crate) use crate::system::suspending::recording::{
+    Plan, agent, check_limits, doctor, list, recover, stat, top,
+};

@@ -8,5 +8,6 @@ pub(crate) mod processes;
 pub(crate) mod record;
 pub(crate) mod recording;
 mod save_signal;
+pub(crate) mod spool;
 mod sys;
 pub(crate) mod users;

@@ -3,6 +3,7 @@
 
 use super::options;
 use super::save_signal::SaveSignal;
+use super::spool::Spool;
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
@@ -48,6 +49,7 @@ impl<'a> Plan<'a> {
         self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
+        _spool: Option<&Spool>,
     ) -> Result<RecordingResult, Failure> {
         let args = self.args;
         let recorder = Recorder { args, printer, control, snapshots };

@@ -3,7 +3,7 @@
 pub(crate) use super::record::Plan;
 pub(crate) use super::save_signal::SaveSignal;
 
-use crate::args::{AgentArgs, CtlArgs, DoctorArgs, ListArgs, StatArgs, TopArgs};
+use crate::args::{AgentArgs, CtlArgs, DoctorArgs, ListArgs, RecoverArgs, StatArgs, TopArgs};
 use crate::failure::Failure;
 use crate::system::current::NAME;
 
@@ -36,6 +36,11 @@ pub(crate) fn stat(_args: &StatArgs) -> Result<u8, Failure> {
 /// `nyquist list`.
 pub(crate) fn list(_args: &ListArgs) -> Result<(), Failure> {
     Err(only_on_linux("list"))
+}
+
+/// `nyquist recover`.
+pub(crate) fn recover(_args: &RecoverArgs) -> Result<u8, Failure> {
+    Err(only_on_linux("recover"))
 }
 
 /// `nyquist doctor`.

@@ -1,6 +1,8 @@
 //! The commands that record and measure.
 
-pub(crate) use crate::system::suspending::recording::{Plan, agent, check_limits, doctor, list, stat, top};
+pub(crate) use crate::system::suspending::recording::{
+    Plan, agent, check_limits, doctor, list, recover, stat, top,
+};
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;

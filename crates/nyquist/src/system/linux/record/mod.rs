@@ -22,6 +22,7 @@ use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
 use crate::system::linux::flight::{FlightRecorder, SaveSignal};
+use crate::system::linux::spool::Spool;
 use crate::system::linux::{delegates, options};
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
 use run::{Recorded, Recorder, RunTarget};
@@ -53,11 +54,12 @@ impl<'a> Plan<'a> {
         self,
         (printer, control): (Printer, &Control),
         snapshots: Option<&SnapshotSender>,
+        spool: Option<&Spool>,
     ) -> Result<RecordingResult, Failure> {
         let (args, began) = (self.args, Instant::now());
         let events = &self.events;
         let recorder =
-            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
+            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots, spool };
         let flight = self.save_signal.map(|signal| FlightRecorder::new(args, signal, printer)).transpose()?;
         let mut recorded = Recorded { converter: None, flight };
         // The processes may end before the recording does.
@@ -65,6 +67,9 @@ impl<'a> Plan<'a> {
         let record = |duration| recorder.run(RunTarget::Requested, duration, &mut recorded);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut recorded);
+        if let (Some(spool), Some(converter)) = (spool, &recorded.converter) {
+            spool.offer_rest(converter, linux::now());
+        }
         let finished = recorded.finish().ok_or_else(|| Failure::new("nothing was recorded"))?;
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile, delegates::targets());

@@ -19,6 +19,7 @@ use crate::system::linux::delegates;
 use crate::system::linux::flight::FlightRecorder;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
+use crate::system::linux::spool::Spool;
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
@@ -36,6 +37,9 @@ use std::time::Duration;
 /// The interval of passing on samples while a page is open.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
+/// The interval of passing on samples that are kept on disk.
+const SPOOL_EVERY: Duration = Duration::from_millis(250);
+
 /// The common parts of all runs of a recording.
 pub(super) struct Recorder<'a> {
     pub(super) args: &'a RecordArgs,
@@ -47,6 +51,8 @@ pub(super) struct Recorder<'a> {
     pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
     pub(super) snapshots: Option<&'a SnapshotSender>,
+    /// The recording on disk, if it is kept there.
+    pub(super) spool: Option<&'a Spool>,
 }
 
 /// What all runs of a recording have made so far, and what controls it while it runs.
@@ -182,7 +188,8 @@ impl Recorder<'_> {
         if let Some(flight) = &mut flight {
             flight.begin(recording.pause_handle(), start, converter);
         }
-        let feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, start)));
+        let snapshots = self.snapshots.map(|snapshots| (snapshots, start));
+        let feed = Feed::new(converter, snapshots).with_spool(self.spool);
         let mut sink =
             RunSink { feed, companions: &mut companions, tee: tee.as_mut(), flight, complete: Timestamp(0) };
         drive(&mut recording, &mut sink);
@@ -299,7 +306,7 @@ impl Recorder<'_> {
                 context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
                 wait_reasons: args.off_cpu,
                 events: self.events.to_vec(),
-                hand_over_every: self.is_looked_at().then_some(HAND_OVER_EVERY),
+                hand_over_every: self.hand_over_every(),
                 starts_paused: args.flight.begins_paused(),
                 ..linux::Options::default()
             },
@@ -312,9 +319,10 @@ impl Recorder<'_> {
         Ok(backend)
     }
 
-    /// Whether something looks at the recording while it runs.
-    fn is_looked_at(&self) -> bool {
-        self.snapshots.is_some() || self.args.flight.is_controlled()
+    /// How often samples are passed on, if something needs them soon.
+    fn hand_over_every(&self) -> Option<Duration> {
+        let is_looked_at = self.snapshots.is_some() || self.args.flight.is_controlled();
+        is_looked_at.then_some(HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
     }
 
     /// Warns about wanted rows and markers that need the CPU on which a thread ran.
