@@ -1,7 +1,7 @@
 //! `nyquist agent`: what it sends and writes, and what it does when the other side does not take it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -290,19 +290,19 @@ fn whole_machine(test: &Context<'_>) -> Verdict {
     )?;
     expect(rows[0]["ms"].as_f64() > Some(100.0), format_args!("alpha's time: {rows:?}"))?;
     expect(reported_weight(test, &to)? > 0, "the folder has no weight")?;
-    let hidden = tables(&folder).iter().any(|name| name.contains("/."));
+    let hidden = tables(&folder).iter().any(|path| path.display().to_string().contains("/."));
     expect(!hidden, "a file is not complete")
 }
 
 /// The paths of the tables below a folder.
-fn tables(folder: &Path) -> Vec<String> {
+pub(super) fn tables(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             found.extend(tables(&path));
         } else if path.extension().is_some_and(|extension| extension == "parquet") {
-            found.push(path.display().to_string());
+            found.push(path);
         }
     }
     found

@@ -1,9 +1,11 @@
 //! The recipes of docs/fleet.md, each run by DuckDB over tables of three hosts and two versions; and the files of packaging.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::agent::tables;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, skip};
 use super::tables::query;
@@ -17,27 +19,28 @@ pub(super) const TESTS: &[Test] = &[
 
 /// Makes the tables: recordings of a workload as two versions of a service, on three hosts.
 fn make_tables(test: &Context<'_>) -> Verdict {
-    let workload = test.workload("shares");
     for (version, host) in
         ["1", "2"].iter().flat_map(|version| ["web1", "web2", "web3"].map(|host| (version, host)))
     {
-        let made = test.path(&format!("made-{version}-{host}"));
-        let (to, label) = (made.display().to_string(), format!("version={version}"));
-        let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
-        let call = test.nyquist(&words).path(&workload).args(&["1000"]).env("OTEL_SERVICE_NAME", "shop");
-        call.run()?.succeeded()?;
-        for date in fs::read_dir(&made)?.flatten() {
-            let folder = test.path("profiles").join(date.file_name()).join(format!("host={host}"));
+        for table in recorded_tables(test, version, &format!("{version}-{host}"))? {
+            // The folders of its date and of this host.
+            let date = table.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default();
+            let folder = test.path("profiles").join(date).join(format!("host={host}"));
             fs::create_dir_all(&folder)?;
-            // The folder of this host.
-            for own in fs::read_dir(date.path())?.flatten() {
-                for file in fs::read_dir(own.path())?.flatten() {
-                    fs::copy(file.path(), folder.join(file.file_name()))?;
-                }
-            }
+            fs::copy(&table, folder.join(table.file_name().unwrap_or_default()))?;
         }
     }
     Ok(())
+}
+
+/// The tables of a recording of a workload as a version of a service. The name is of this recording alone.
+pub(super) fn recorded_tables(test: &Context<'_>, version: &str, name: &str) -> Result<Vec<PathBuf>, Stop> {
+    let made = test.path(&format!("made-{name}"));
+    let (to, label) = (made.display().to_string(), format!("version={version}"));
+    let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
+    let call = test.nyquist(&words).path(&test.workload("shares")).args(&["1000"]);
+    call.env("OTEL_SERVICE_NAME", "shop").run()?.succeeded()?;
+    Ok(tables(&made))
 }
 
 fn recipe(test: &Context<'_>, name: &str) -> Result<Vec<Value>, Stop> {

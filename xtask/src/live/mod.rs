@@ -31,6 +31,7 @@ mod diff;
 mod doctor;
 mod documented;
 mod emulator;
+mod engines;
 mod event_trace;
 mod events;
 mod exit_status;
@@ -201,6 +202,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("tables", tables::TESTS),
     ("agent", agent::TESTS),
     ("fleet", fleet::TESTS),
+    ("engines", engines::TESTS),
     ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),

@@ -1,5 +1,6 @@
 //! `nyquist agent`: records all the time, and hands over a profile of each window of time.
 
+mod brief_clients;
 mod budget;
 mod config;
 mod counts;
@@ -301,8 +302,12 @@ impl<'a> Agent<'a> {
         let read = Plan::of(self.typed).and_then(|plan| Ok((plan.deliveries(&self.counts)?, plan)));
         match read {
             Ok((deliveries, plan)) => {
-                for (_, delivery) in std::mem::replace(&mut self.deliveries, deliveries) {
-                    delivery.close(Instant::now() + END_WITHIN);
+                let until = Instant::now() + END_WITHIN;
+                for (server, old) in std::mem::replace(&mut self.deliveries, deliveries) {
+                    match self.deliveries.iter().find(|(other, _)| *other == server) {
+                        Some((_, new)) => old.leave_to(new, until),
+                        None => old.close(until),
+                    }
                 }
                 self.labelling = labelling_of(&plan);
                 self.plan = plan;
@@ -327,8 +332,7 @@ impl<'a> Agent<'a> {
         });
         self.finish_session(symbolicator)?;
         self.deliveries.iter().for_each(|(_, delivery)| delivery.close(until));
-        let left: u64 = self.deliveries.iter().map(|(_, delivery)| delivery.wait()).sum();
-        Counts::add(&self.counts.lost, left);
+        self.deliveries.iter().for_each(|(_, delivery)| delivery.wait(&self.counts));
         self.printer.say(&self.counts);
         if self.lost_records > 0 {
             self.printer.warn(format_args!("the kernel dropped {} records", self.lost_records));
