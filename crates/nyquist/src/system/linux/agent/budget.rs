@@ -38,12 +38,12 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { looked: Instant::now(), ticks: ticks(), windows: 0, expensive: 0 }
+        Self { looked: Instant::now(), ticks: 0, windows: 0, expensive: 0 }
     }
 
-    /// What was too much since the last call, at a rate.
-    pub(super) fn check(&mut self, rate: u32) -> Option<Excess> {
-        let (took, now) = (self.looked.elapsed(), ticks());
+    /// What was too much since the last call, at a rate. The recorded command is a child, whose time is its own.
+    pub(super) fn check(&mut self, rate: u32, command: Option<u32>) -> Option<Excess> {
+        let (took, now) = (self.looked.elapsed(), ticks_of_all(command));
         let used = now.saturating_sub(self.ticks);
         (self.looked, self.ticks) = (Instant::now(), now);
         self.judge(rate, (used, took), resident())
@@ -69,9 +69,19 @@ impl Budget {
     }
 }
 
-/// The CPU time of this process, in ticks.
-fn ticks() -> u64 {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// The CPU time of this process and of those that open and read for it, in ticks.
+fn ticks_of_all(command: Option<u32>) -> u64 {
+    let lists = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = lists.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let lists: Vec<_> = lists.collect();
+    let children = lists.iter().flat_map(|list| list.split_whitespace());
+    let others = children.filter(|pid| pid.parse().ok() != command);
+    ticks("self") + others.map(ticks).sum::<u64>()
+}
+
+/// The CPU time of a process, in ticks.
+fn ticks(pid: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
     fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
@@ -102,5 +112,19 @@ mod tests {
         }
         assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), Some(Excess::Memory(MAX_MEMORY + 1)));
         assert!(resident() > 0);
+    }
+
+    /// A child's time counts, unless it is the command.
+    #[test]
+    fn those_that_work_for_it_count() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id();
+        while ticks(&pid.to_string()) < 5 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (all, without) = (ticks_of_all(None), ticks_of_all(Some(pid)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(all >= 5 && without + 5 <= all, "{all}, {without}");
     }
 }

@@ -269,12 +269,21 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Whether the recording has to begin anew, and at what rate.
+    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no rate
+    /// makes it cheaper.
     fn takes_too_much(&mut self) -> bool {
-        match self.budget.check(self.rate) {
+        let command = self.command.as_ref().map(|command| command.pid().0);
+        match self.budget.check(self.rate, command) {
             Some(Excess::Memory(bytes)) => {
                 let text = format!("it has {} MB of memory and records anew", bytes >> 20);
                 self.printer.detail(text);
+                true
+            }
+            Some(Excess::Cpu(share)) if self.plan.args.off_cpu => {
+                self.plan.args.off_cpu = false;
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: waiting is not recorded from now on"
+                ));
                 true
             }
             Some(Excess::Cpu(share)) if self.rate > 1 => {
@@ -310,7 +319,9 @@ impl<'a> Agent<'a> {
                     }
                 }
                 self.labelling = labelling_of(&plan);
+                let off_cpu = self.plan.args.off_cpu;
                 self.plan = plan;
+                self.plan.args.off_cpu = off_cpu;
                 self.printer.say("The configuration was read again");
             }
             Err(failure) => self.printer.warn(format_args!("nothing is changed: {}", failure.message)),
