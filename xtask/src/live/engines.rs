@@ -10,7 +10,7 @@ use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_eq, skip};
 use super::fleet::recorded_tables;
 use super::pypi::{self, Package};
-use super::tables::query;
+use super::tables::DUCKDB;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -22,15 +22,20 @@ pub(super) const TESTS: &[Test] = &[
 const CLICKHOUSE: Package = Package { name: "chdb-core", version: "26.9.0" };
 const SPARK: Package = Package { name: "pyspark", version: "4.3.0" };
 
-/// Runs queries by ClickHouse, and prints their rows as JSON.
-const BY_CLICKHOUSE: &str = "import chdb, json, sys
+/// Runs queries by DuckDB, and prints the seconds and the rows of each as JSON.
+const BY_DUCKDB: &str = "import duckdb
 def rows(sql):
-    return [json.loads(line) for line in chdb.query(sql, 'JSONEachRow').data().splitlines()]
-print(json.dumps([rows(sql) for sql in sys.argv[1:]]))";
+    result = duckdb.execute(sql)
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row)) for row in result.fetchall()]";
+
+/// The same by ClickHouse.
+const BY_CLICKHOUSE: &str = "import chdb, json
+def rows(sql):
+    return [json.loads(line) for line in chdb.query(sql, 'JSONEachRow').data().splitlines()]";
 
 /// The same by Spark, with two workers. Folders are columns of text.
-const BY_SPARK: &str = "import json, sys
-from pyspark.sql import SparkSession
+const BY_SPARK: &str = "from pyspark.sql import SparkSession
 builder = SparkSession.builder.master('local-cluster[2,1,1024]')
 for key, value in {
     'spark.driver.host': '127.0.0.1', 'spark.driver.bindAddress': '127.0.0.1', 'spark.executor.memory': '600m',
@@ -40,12 +45,20 @@ for key, value in {
     builder = builder.config(key, value)
 session = builder.getOrCreate()
 def rows(sql):
-    return [row.asDict() for row in session.sql(sql.rstrip().rstrip(';')).collect()]
-print(json.dumps([rows(sql) for sql in sys.argv[1:]], default=str))
-session.stop()";
+    return [row.asDict() for row in session.sql(sql.rstrip().rstrip(';')).collect()]";
+
+/// What follows each of them.
+const PRINTED: &str = "
+import json, sys, time
+def timed(sql):
+    started = time.monotonic()
+    return {'rows': rows(sql), 'seconds': time.monotonic() - started}
+print(json.dumps([timed(sql) for sql in sys.argv[1:]], default=str))
+if 'session' in globals():
+    session.stop()";
 
 /// The recipes, and what identifies a row of theirs.
-const RECIPES: [(&str, &[&str]); 5] = [
+pub(crate) const RECIPES: [(&str, &[&str]); 5] = [
     ("hottest.sql", &["function"]),
     ("versions.sql", &["function"]),
     ("hosts.sql", &["host"]),
@@ -54,62 +67,95 @@ const RECIPES: [(&str, &[&str]); 5] = [
 ];
 
 /// An engine.
-struct Engine {
-    /// The folder of its recipes below `docs/fleet`.
-    folder: &'static str,
+pub(crate) struct Engine {
+    pub(crate) name: &'static str,
+    /// The folder of its recipes.
+    recipes: &'static str,
     /// What it calls all tables.
     tables: &'static str,
     /// Where its modules are.
-    modules: PathBuf,
+    pub(crate) modules: PathBuf,
     script: &'static str,
 }
 
+impl Engine {
+    pub(crate) fn duckdb() -> Result<Self, Stop> {
+        let (tables, modules) = ("'profiles/**/*.parquet'", pypi::folder_of(DUCKDB)?);
+        Ok(Self { name: "DuckDB", recipes: "docs/fleet", tables, modules, script: BY_DUCKDB })
+    }
+
+    pub(crate) fn clickhouse() -> Result<Self, Stop> {
+        let (tables, modules) = ("file('profiles/**/*.parquet')", pypi::folder_of(CLICKHOUSE)?);
+        let recipes = "docs/fleet/clickhouse";
+        Ok(Self { name: "ClickHouse", recipes, tables, modules, script: BY_CLICKHOUSE })
+    }
+
+    pub(crate) fn spark() -> Result<Self, Stop> {
+        let (tables, modules) = ("parquet.`profiles`", pypi::folder_with_dependencies(SPARK)?);
+        Ok(Self { name: "Spark", recipes: "docs/fleet/spark", tables, modules, script: BY_SPARK })
+    }
+
+    /// The program of Python that runs queries.
+    pub(crate) fn program(&self) -> String {
+        format!("{}{PRINTED}", self.script)
+    }
+
+    /// A recipe as it is written down.
+    pub(crate) fn recipe(&self, name: &str) -> Result<String, Stop> {
+        Ok(fs::read_to_string(crate::paths::root().join(self.recipes).join(name))?)
+    }
+
+    /// The rows of the queries.
+    fn answers(&self, test: &Context<'_>, queries: &[String]) -> Result<Vec<Vec<Value>>, Stop> {
+        let queries: Vec<_> = queries.iter().map(String::as_str).collect();
+        let modules = self.modules.display().to_string();
+        let python = test.program("python3").env("PYTHONPATH", &modules).env("SPARK_LOCAL_IP", "127.0.0.1");
+        let printed = python.args(&["-c", &self.program()]).args(&queries).run()?.succeeded()?;
+        let printed: Vec<Value> = serde_json::from_str(&printed.stdout_text())?;
+        Ok(printed.into_iter().map(|it| it["rows"].as_array().cloned().unwrap_or_default()).collect())
+    }
+}
+
 fn clickhouse(test: &Context<'_>) -> Verdict {
-    let (tables, modules) = ("file('profiles/**/*.parquet')", pypi::folder_of(CLICKHOUSE)?);
-    compare(test, &Engine { folder: "clickhouse", tables, modules, script: BY_CLICKHOUSE })
+    compare(test, &Engine::clickhouse()?)
 }
 
 fn spark(test: &Context<'_>) -> Verdict {
     if test.program("java").args(&["-version"]).run().is_err() {
         return skip("java is not installed");
     }
-    let (tables, modules) = ("parquet.`profiles`", pypi::folder_with_dependencies(SPARK)?);
-    compare(test, &Engine { folder: "spark", tables, modules, script: BY_SPARK })
+    compare(test, &Engine::spark()?)
 }
 
 fn compare(test: &Context<'_>, engine: &Engine) -> Verdict {
-    let modules = engine.modules.display().to_string();
     make_profiles(test)?;
-    let sums = |tables: &str| {
-        format!("select function, sum(value) as value from {tables} where kind = 'cpu' group by function")
+    let duckdb = Engine::duckdb()?;
+    let asked = |engine: &Engine| -> Result<Vec<String>, Stop> {
+        let sums = format!(
+            "select function, sum(value) as value from {} where kind = 'cpu' group by function",
+            engine.tables
+        );
+        let recipes = RECIPES.iter().map(|(name, _)| engine.recipe(name).map(|text| without_limit(&text)));
+        [Ok(sums)].into_iter().chain(recipes).collect()
     };
-    let mut wanted = Vec::new();
-    let mut asked = vec![sums(engine.tables)];
-    for (name, _) in RECIPES {
-        wanted.push(query(test, &recipe(name)?)?);
-        asked.push(recipe(&format!("{}/{name}", engine.folder))?);
-    }
-    let asked: Vec<_> = asked.iter().map(String::as_str).collect();
-    let script = test.program("python3").env("PYTHONPATH", &modules).env("SPARK_LOCAL_IP", "127.0.0.1");
-    let printed = script.args(&["-c", engine.script]).args(&asked).run()?.succeeded()?.stdout_text();
-    let answers: Vec<Vec<Value>> = serde_json::from_str(&printed)?;
-    let (sums_of_engine, answers) = answers.split_first().ok_or_else(|| Stop::Failed("no answer".into()))?;
+    let wanted = duckdb.answers(test, &asked(&duckdb)?)?;
+    let answers = engine.answers(test, &asked(engine)?)?;
+    expect_eq("answers", answers.len(), 1 + RECIPES.len())?;
     for (function, weight) in reported(test)? {
-        let row = sums_of_engine.iter().find(|row| row["function"] == *function);
+        let row = answers[0].iter().find(|row| row["function"] == *function);
         expect_eq(&function, row.and_then(|row| row["value"].as_u64()).unwrap_or_default(), weight)?;
     }
-    for (((name, key), wanted), answer) in RECIPES.iter().zip(&wanted).zip(answers) {
+    for (((name, key), wanted), answer) in RECIPES.iter().zip(&wanted[1..]).zip(&answers[1..]) {
         expect(!wanted.is_empty(), format_args!("{name}: no rows"))?;
         same_rows(name, key, (wanted, answer))?;
     }
     Ok(())
 }
 
-/// A recipe that gives all rows: which are the first can depend on the last digit of a sum.
-fn recipe(name: &str) -> Result<String, Stop> {
-    let text = fs::read_to_string(crate::paths::root().join("docs/fleet").join(name))?;
-    let lines = text.lines().map(|line| if line.starts_with("limit ") { ";" } else { line });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
+/// The recipe for all rows: which are the first can depend on the last digit of a sum.
+fn without_limit(recipe: &str) -> String {
+    let lines = recipe.lines().map(|line| if line.starts_with("limit ") { ";" } else { line });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// 1,000 profiles in the folder `profiles`: of 100 hosts, on two days, of two versions of a service. The folder `one` has

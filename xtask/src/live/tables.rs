@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The engine.
-const DUCKDB: Package = Package { name: "duckdb", version: "2.0.1" };
+pub(super) const DUCKDB: Package = Package { name: "duckdb", version: "2.0.1" };
 
 /// Runs a query and prints its rows as JSON.
 const QUERY: &str = "import duckdb, json, sys
