@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod agent;
+mod agent_failures;
 mod agents;
 mod allocations;
 mod annotate;
@@ -201,6 +202,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("other_pages", other_pages::TESTS),
     ("tables", tables::TESTS),
     ("agent", agent::TESTS),
+    ("agent_failures", agent_failures::TESTS),
     ("fleet", fleet::TESTS),
     ("engines", engines::TESTS),
     ("other_profilers", other_profilers::TESTS),
