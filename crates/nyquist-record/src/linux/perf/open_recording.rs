@@ -131,7 +131,8 @@ impl Perf {
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let settled = scheduler.settled();
         let pairs = mem::take(&mut self.opened.sidebands);
-        let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
+        let spares = self.options.spares_cpu_time;
+        let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs, spares));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
         let pause = EventPause::new(&events, &totals);

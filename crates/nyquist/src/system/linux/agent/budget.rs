@@ -51,21 +51,21 @@ impl Budget {
 
     fn judge(&mut self, rate: u32, (ticks, took): (u64, Duration), memory: u64) -> Option<Excess> {
         self.windows += 1;
+        if memory > MAX_MEMORY && self.windows > 1 {
+            self.windows = 0;
+            return Some(Excess::Memory(memory));
+        }
         if self.windows <= FIRST_WINDOWS {
             return None;
         }
         let share = ticks as f64 / TICKS / took.as_secs_f64().max(0.001);
         let allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
         self.expensive = if share > allowed { self.expensive + 1 } else { 0 };
-        let excess = if memory > MAX_MEMORY {
-            Some(Excess::Memory(memory))
-        } else {
-            (self.expensive > MAX_EXPENSIVE).then_some(Excess::Cpu(share * 100.0))
-        };
-        if excess.is_some() {
+        let is_too_much = self.expensive > MAX_EXPENSIVE;
+        is_too_much.then(|| {
             (self.windows, self.expensive) = (0, 0);
-        }
-        excess
+            Excess::Cpu(share * 100.0)
+        })
     }
 }
 
@@ -107,10 +107,10 @@ mod tests {
             assert_eq!(budget.judge(rate, (much, second), 0), None);
         }
         assert!(matches!(budget.judge(rate, (much, second), 0), Some(Excess::Cpu(_))));
-        for _ in 0..FIRST_WINDOWS {
-            assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), None);
+        // The recording has just begun anew, and what it had is not given back yet.
+        for excess in [None, Some(Excess::Memory(MAX_MEMORY + 1)), None] {
+            assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), excess);
         }
-        assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), Some(Excess::Memory(MAX_MEMORY + 1)));
         assert!(resident() > 0);
     }
 
