@@ -24,6 +24,7 @@ const SPARK: Package = Package { name: "pyspark", version: "4.3.0" };
 
 /// Runs queries by DuckDB, and prints the seconds and the rows of each as JSON.
 const BY_DUCKDB: &str = "import duckdb
+duckdb.execute('set enable_progress_bar = false')
 def rows(sql):
     result = duckdb.execute(sql)
     names = [column[0] for column in result.description]

@@ -16,6 +16,9 @@ const SAMPLES: f64 = 20.0;
 const MAX_EXPENSIVE: u32 = 4;
 const FIRST_WINDOWS: u32 = 4;
 
+/// How many windows in a row have to be cheap before a rate that was lowered is raised.
+const MIN_CHEAP: u32 = 20;
+
 /// The clock ticks of a second in /proc.
 const TICKS: f64 = 100.0;
 
@@ -37,11 +40,13 @@ pub(super) struct Budget {
     windows: u32,
     since_anew: u32,
     expensive: u32,
+    /// The windows in a row that took less than a quarter of what is allowed.
+    cheap: u32,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0 }
+        Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0, cheap: 0 }
     }
 
     /// What was too much since the last call, at a rate. The recorded command is a child, whose time is its own.
@@ -53,6 +58,15 @@ impl Budget {
             give_memory_back();
         }
         self.judge(rate, (used, took), resident())
+    }
+
+    /// Whether twice the rate would be no more than is allowed. It is asked for once in a while.
+    pub(super) fn has_room(&mut self) -> bool {
+        let has_room = self.cheap >= MIN_CHEAP;
+        if has_room {
+            (self.windows, self.cheap) = (0, 0);
+        }
+        has_room
     }
 
     fn judge(&mut self, rate: u32, (ticks, took): (u64, Duration), memory: u64) -> Option<Excess> {
@@ -67,6 +81,7 @@ impl Budget {
         let share = ticks as f64 / TICKS / took.as_secs_f64().max(0.001);
         let allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
         self.expensive = if share > allowed { self.expensive + 1 } else { 0 };
+        self.cheap = if share < allowed / 4.0 { self.cheap + 1 } else { 0 };
         let is_too_much = self.expensive > MAX_EXPENSIVE;
         is_too_much.then(|| {
             (self.windows, self.expensive) = (0, 0);
@@ -118,6 +133,19 @@ mod tests {
             assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), excess);
         }
         assert!(resident() > 0);
+    }
+
+    #[test]
+    fn there_is_room_when_little_is_used_for_long() {
+        let mut budget = Budget::new();
+        let mut windows = |count: u32, ticks| {
+            (0..count).for_each(|_| drop(budget.judge(20, (ticks, Duration::from_secs(100)), 0)));
+            budget.has_room()
+        };
+        assert!(!windows(FIRST_WINDOWS + MIN_CHEAP - 1, 1));
+        assert!(windows(1, 1) && !windows(FIRST_WINDOWS + MIN_CHEAP - 1, 1) && windows(1, 1));
+        let half = 50 * cpu_count().get() as u64;
+        assert!(!windows(FIRST_WINDOWS + 2 * MIN_CHEAP, half));
     }
 
     /// A child's time counts, unless it is the command.

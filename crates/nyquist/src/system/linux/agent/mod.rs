@@ -294,6 +294,12 @@ impl<'a> Agent<'a> {
                 ));
                 true
             }
+            None if self.rate < self.plan.args.rate && self.budget.has_room() => {
+                self.rate = (self.rate * 2).min(self.plan.args.rate);
+                let rate = self.rate;
+                self.printer.say(format_args!("{rate} samples a second from now on: there is room for them"));
+                true
+            }
             Some(Excess::Cpu(_)) | None => false,
         }
     }
