@@ -31,9 +31,8 @@ const MAX_MEMORY_KB: u64 = 250 << 10;
 fn gone_server() -> Result<(Receiver, Arc<AtomicBool>), anyhow::Error> {
     let is_there = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_there);
-    let reply = move |_: usize, _: &str| match asked.load(Ordering::Relaxed) {
-        true => Reply::Status(200, ""),
-        false => Reply::Close,
+    let reply = move |_: usize, _: &str| {
+        if asked.load(Ordering::Relaxed) { Reply::Status(200, "") } else { Reply::Close }
     };
     Ok((Receiver::start(reply)?, is_there))
 }

@@ -56,6 +56,7 @@ impl CallGraph {
 
 /// How to record.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     /// Samples per second of a thread's CPU time.
     pub rate_hz: u32,
