@@ -40,7 +40,7 @@ pub(super) struct Budget {
     windows: u32,
     since_anew: u32,
     expensive: u32,
-    /// The windows in a row that took less than a quarter of what is allowed.
+    /// The windows in a row that took less than half of what is allowed.
     cheap: u32,
 }
 
@@ -49,7 +49,7 @@ impl Budget {
         Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0, cheap: 0 }
     }
 
-    /// What was too much since the last call, at a rate. The recorded command is a child, whose time is its own.
+    /// What was too much since the last call, if this rate is stated. The recorded command is a child, whose time is its own.
     pub(super) fn check(&mut self, rate: u32, command: Option<u32>) -> Option<Excess> {
         let (took, now) = (self.looked.elapsed(), ticks_of_all(command));
         let used = now.saturating_sub(self.ticks);
@@ -81,7 +81,7 @@ impl Budget {
         let share = ticks as f64 / TICKS / took.as_secs_f64().max(0.001);
         let allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
         self.expensive = if share > allowed { self.expensive + 1 } else { 0 };
-        self.cheap = if share < allowed / 4.0 { self.cheap + 1 } else { 0 };
+        self.cheap = if share < allowed / 2.0 { self.cheap + 1 } else { 0 };
         let is_too_much = self.expensive > MAX_EXPENSIVE;
         is_too_much.then(|| {
             (self.windows, self.expensive) = (0, 0);

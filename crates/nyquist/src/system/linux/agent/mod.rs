@@ -273,7 +273,8 @@ impl<'a> Agent<'a> {
     /// makes it cheaper.
     fn takes_too_much(&mut self) -> bool {
         let command = self.command.as_ref().map(|command| command.pid().0);
-        match self.budget.check(self.rate, command) {
+        // What the stated rate permits: a part of the cost does not fall with the rate.
+        match self.budget.check(self.plan.args.rate, command) {
             Some(Excess::Memory(bytes)) => {
                 let text = format!("it has {} MB of memory and records anew", bytes >> 20);
                 self.printer.detail(text);
