@@ -10,6 +10,7 @@ mod cargo;
 mod converting;
 mod cost;
 mod counters;
+mod engines;
 mod events;
 mod holds;
 mod install;
@@ -48,6 +49,8 @@ pub(crate) struct Options {
 enum Benchmark {
     /// CPU time and memory of the agent on an idle and on a busy machine, beside perf record
     Agent(agent::Options),
+    /// How long SQL engines take for the recipes over a folder of profiles
+    Engines(engines::Options),
     /// Slowdown, CPU time of the recorder, time to save and to attach, samples per CPU time, complete stacks
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
@@ -94,6 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
         Benchmark::Agent(options) => agent::run(options).map(|()| true),
+        Benchmark::Engines(options) => engines::run(options).map(|()| true),
         Benchmark::Record(options) => record::run(options).map(|()| true),
         Benchmark::Cargo(options) => cargo::run(options).map(|()| true),
         Benchmark::Counters(options) => counters::run(options).map(|()| true),

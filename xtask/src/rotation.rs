@@ -39,6 +39,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     &[
         ("arm_machine", "builds nyquist for another architecture, and runs that in an emulator"),
         ("documented_2", "runs the other half of the commands"),
+        ("engines", "installs ClickHouse and Spark"),
     ],
 ];
 

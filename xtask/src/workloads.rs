@@ -112,6 +112,7 @@ const WORKLOADS: &[Workload] = &[
     c("libother.so", "-shared -fPIC -Dplugin_inner=other_inner plugin.c"),
     c("libnamesake.so", NAMESAKE),
     c("libforged.so", FORGED),
+    c("libother_clock.so", "-shared -fPIC other_clock.c"),
     c("plugin_host", "plugin_host.c"),
     c("plugin_loop", "plugin_loop.c"),
     c("pool", "-pthread pool.c"),

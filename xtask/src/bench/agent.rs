@@ -1,4 +1,5 @@
-//! `cargo xtask bench agent`: what the agent takes of an idle and of a busy machine, beside `perf record -a -F 19`.
+//! `cargo xtask bench agent`: what the agent takes of an idle and of a busy machine, beside `perf record -a -F 19`, what it
+//! sends, and the size of tables beside pprof.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,9 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use crate::builds;
+use crate::live::receiver::{Receiver, Reply};
 use crate::sys::signal_process;
 
 /// How long and how often.
@@ -22,6 +25,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PATH")]
     nyquist: Option<PathBuf>,
 }
+
+/// What is measured.
+const RECORDERS: [&str; 5] =
+    ["agent --to", "agent --push", "agent --push otlp", "agent --push otlp --off-cpu", "perf record"];
 
 /// What a recorder took.
 struct Taken {
@@ -41,43 +48,73 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let folder = crate::paths::target().join("bench-agent");
     println!(
-        "\n| machine | recorder | CPU time, ms a second | memory, MB | written, kB a minute |\n|---|---|---|---|---|"
+        "\n| machine | recorder | CPU, % of one | memory, MB | written or sent, kB a minute |\n|---|---|---|---|---|"
     );
     for machine in ["idle", "busy"] {
         let _loops = (machine == "busy").then(Loops::start).transpose()?;
-        for recorder in ["nyquist agent", "perf record"] {
+        for recorder in RECORDERS {
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            let words = words(recorder, &nyquist, &folder);
-            let taken = measure(&words, &folder, options.seconds)?;
+            let receiver = Receiver::start(|_, _| Reply::Status(200, ""))?;
+            let words = words(recorder, &nyquist, &folder, &receiver.url);
+            let mut taken = measure(&words, &folder, options.seconds)?;
+            taken.bytes += receiver.posted().iter().map(|posted| posted.body.len() as u64).sum::<u64>();
             let seconds = options.seconds as f64;
             println!(
-                "| {machine} | {recorder} | {:.1} | {:.0} | {:.0} |",
-                taken.cpu / seconds,
+                "| {machine} | {recorder} | {:.2} | {:.0} | {:.0} |",
+                taken.cpu / 10.0 / seconds,
                 taken.memory,
                 taken.bytes as f64 / 1e3 / seconds * 60.0
             );
         }
     }
+    sizes(&nyquist, &folder)
+}
+
+/// Prints what a sample of a recording of the whole machine takes in each format.
+fn sizes(nyquist: &Path, folder: &Path) -> Result<()> {
+    let profile = folder.join("profile.json.gz");
+    let _loops = Loops::start()?;
+    let run = |words: &[&str]| -> Result<Vec<u8>> {
+        let output = Command::new(nyquist).args(words).stderr(Stdio::null()).output()?;
+        ensure!(output.status.success(), "nyquist {} fails", words.join(" "));
+        Ok(output.stdout)
+    };
+    let path = profile.display().to_string();
+    run(&["record", "-q", "-a", "--rate", "99", "--save-only", "-o", &path, "sleep", "15"])?;
+    let report: Value = serde_json::from_slice(&run(&["report", "--json", &path])?)?;
+    let samples = report["samples"].as_u64().unwrap_or_default().max(1);
+    println!("\n| {samples} samples | bytes a sample |\n|---|---|");
+    for format in ["parquet", "pb.gz", "otlp"] {
+        let out = folder.join(format!("profile.{format}"));
+        run(&["export", "-q", &path, "-o", &out.display().to_string()])?;
+        println!("| {format} | {:.1} |", fs::metadata(out)?.len() as f64 / samples as f64);
+    }
     Ok(())
 }
 
-fn words(recorder: &str, nyquist: &Path, folder: &Path) -> Vec<OsString> {
-    let mut words: Vec<OsString> = match recorder {
-        "perf record" => vec!["perf".into()],
-        _ => vec![nyquist.into()],
+fn words(recorder: &str, nyquist: &Path, folder: &Path, url: &str) -> Vec<OsString> {
+    let agent = ["agent", "-q", "-a"];
+    let text: Vec<String> = match recorder {
+        "perf record" => ["record", "-q", "-a", "-F", "19", "-g", "-o"].map(str::to_owned).to_vec(),
+        "agent --to" => agent.into_iter().chain(["--to"]).map(str::to_owned).collect(),
+        "agent --push otlp" => {
+            agent.into_iter().map(str::to_owned).chain(["--push".to_owned(), format!("otlp+{url}")]).collect()
+        }
+        "agent --push otlp --off-cpu" => {
+            let push = ["--off-cpu".to_owned(), "--push".to_owned(), format!("otlp+{url}")];
+            agent.into_iter().map(str::to_owned).chain(push).collect()
+        }
+        _ => agent.into_iter().map(str::to_owned).chain(["--push".to_owned(), url.to_owned()]).collect(),
     };
-    match recorder {
-        "perf record" => {
-            words.extend(["record", "-q", "-a", "-F", "19", "-g", "-o"].map(OsString::from));
-            words.push(folder.join("perf.data").into());
-        }
-        _ => {
-            words.extend(["agent", "-q", "-a", "--to"].map(OsString::from));
-            words.push(folder.into());
-        }
-    }
-    words
+    let program = if recorder == "perf record" { Path::new("perf") } else { nyquist };
+    let place = match recorder {
+        "perf record" => Some(folder.join("perf.data")),
+        "agent --to" => Some(folder.to_owned()),
+        _ => None,
+    };
+    let text = text.into_iter().map(OsString::from);
+    [program.into()].into_iter().chain(text).chain(place.map(OsString::from)).collect()
 }
 
 /// Runs a recorder for some seconds.

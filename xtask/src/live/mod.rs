@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod agent;
+mod agent_failures;
 mod agents;
 mod allocations;
 mod annotate;
@@ -31,6 +32,7 @@ mod diff;
 mod doctor;
 mod documented;
 mod emulator;
+pub(crate) mod engines;
 mod event_trace;
 mod events;
 mod exit_status;
@@ -86,7 +88,7 @@ mod ptrace_attach;
 mod ptrace_budget;
 mod pypi;
 mod query;
-mod receiver;
+pub(crate) mod receiver;
 mod recorded;
 mod recording;
 mod report;
@@ -202,7 +204,9 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("other_pages", other_pages::TESTS),
     ("tables", tables::TESTS),
     ("agent", agent::TESTS),
+    ("agent_failures", agent_failures::TESTS),
     ("fleet", fleet::TESTS),
+    ("engines", engines::TESTS),
     ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),

@@ -203,10 +203,10 @@ fn others(folder: &Path, part: &str) -> Result<Vec<String>, anyhow::Error> {
 }
 
 /// A tiny file system, which is unmounted at the end.
-struct TinyDisk(PathBuf);
+pub(super) struct TinyDisk(pub(super) PathBuf);
 
 impl TinyDisk {
-    fn mount(folder: PathBuf) -> Result<Option<Self>, anyhow::Error> {
+    pub(super) fn mount(folder: PathBuf) -> Result<Option<Self>, anyhow::Error> {
         fs::create_dir_all(&folder)?;
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=64k,mode=777", "nyquist-test"]).arg(&folder);

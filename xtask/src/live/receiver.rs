@@ -9,7 +9,7 @@ use anyhow::Result;
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Posted {
+pub(crate) struct Posted {
     /// The path with its query.
     pub path: String,
     /// The header lines, with names in lower case.
@@ -20,14 +20,14 @@ pub(super) struct Posted {
 
 impl Posted {
     /// The value of a header.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// What the server does with a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// This status, with further header lines.
     Status(u16, &'static str),
     /// It closes the connection without an answer.
@@ -41,7 +41,7 @@ pub(super) enum Reply {
 }
 
 /// A running server. Its threads end with the process of the tests.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     /// Its address, `http://127.0.0.1:PORT`.
     pub url: String,
     posted: Arc<Mutex<Vec<Posted>>>,
@@ -49,7 +49,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// A server that answers a request by its number, from 0 on, and its path.
-    pub(super) fn start(reply: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Result<Self> {
+    pub(crate) fn start(reply: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let receiver = Self { url: format!("http://{}", listener.local_addr()?), posted: Arc::default() };
         let (posted, reply) = (Arc::clone(&receiver.posted), Arc::new(reply));
@@ -63,7 +63,7 @@ impl Receiver {
     }
 
     /// The requests so far.
-    pub(super) fn posted(&self) -> Vec<Posted> {
+    pub(crate) fn posted(&self) -> Vec<Posted> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

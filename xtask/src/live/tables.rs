@@ -15,10 +15,11 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The engine.
-const DUCKDB: Package = Package { name: "duckdb", version: "2.0.1" };
+pub(super) const DUCKDB: Package = Package { name: "duckdb", version: "2.0.1" };
 
-/// Runs a query and prints its rows as JSON.
+/// Runs a query and prints its rows as JSON. Long queries would print their progress, too.
 const QUERY: &str = "import duckdb, json, sys
+duckdb.execute('set enable_progress_bar = false')
 result = duckdb.execute(sys.argv[1])
 names = [column[0] for column in result.description or []]
 print(json.dumps([dict(zip(names, row)) for row in result.fetchall()], default=str))";

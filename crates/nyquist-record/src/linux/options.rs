@@ -56,6 +56,7 @@ impl CallGraph {
 
 /// How to record.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     /// Samples per second of a thread's CPU time.
     pub rate_hz: u32,
@@ -67,6 +68,9 @@ pub struct Options {
     pub hand_over_every: Option<Duration>,
     /// Whether nothing is sampled before a request to resume.
     pub starts_paused: bool,
+    /// Whether the recording goes on all the time, so that the CPU time of reading deep stacks has to be in proportion to
+    /// its samples. Then some of them stay truncated.
+    pub spares_cpu_time: bool,
     /// The CPUs on which samples are recorded; all online CPUs if empty.
     pub cpus: Vec<u32>,
     /// Whether events also report context switches.
@@ -108,6 +112,7 @@ impl Default for Options {
             duration: None,
             hand_over_every: None,
             starts_paused: false,
+            spares_cpu_time: false,
             cpus: Vec::new(),
             context_switches: false,
             wait_reasons: false,

@@ -23,7 +23,7 @@ use super::jitter::Jitter;
 use super::living_totals::LivingTotals;
 use super::open_error::{OpenError, system_error};
 use super::outcome::{Coverage, Notice, PerfOutcome};
-use super::outer_stacks::OuterStacks as _;
+use super::outer_stacks::{MemoryReading, OuterStacks as _};
 use super::reader::{ReaderEnd, RingReader, Watched};
 use super::recording::{Heartbeat, InitialState, PerfRecording};
 use super::refusals::open_error;
@@ -131,7 +131,8 @@ impl Perf {
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let settled = scheduler.settled();
         let pairs = mem::take(&mut self.opened.sidebands);
-        let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
+        let spares = self.options.spares_cpu_time;
+        let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs, spares));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
         let pause = EventPause::new(&events, &totals);
@@ -209,14 +210,26 @@ impl Perf {
         let rings = mem::take(&mut self.opened.rings);
         let buffers = buffers_for(self.outcome.cpus);
         let (out, chunks) = sync_channel(handed_over_at_most(buffers));
-        let reads_memory = self.options.call_graph == CallGraph::Auto;
-        let (outer_stacks, observer) = ActiveOuterStacks::start(&rings, &events.format, reads_memory)
-            .map_err(system_error("no thread can be started"))?;
+        let (outer_stacks, observer) =
+            ActiveOuterStacks::start(&rings, &events.format, self.memory_reading())
+                .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
         let counts_threads = matches!(self.counted_threads(), CountedThreads::Families(_));
         let draining = DrainParameters { format, additional_events, counts_threads, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
+    }
+
+    /// How much is read of living processes.
+    fn memory_reading(&self) -> MemoryReading {
+        if self.options.call_graph != CallGraph::Auto {
+            return MemoryReading::None;
+        }
+        if !self.options.spares_cpu_time {
+            return MemoryReading::Full;
+        }
+        let cpus = u32::try_from(self.outcome.cpus).unwrap_or(u32::MAX);
+        MemoryReading::Sparing { samples: self.outcome.rate_hz.saturating_mul(cpus) }
     }
 
     /// What ends the recording by its end.

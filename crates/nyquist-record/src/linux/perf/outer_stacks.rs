@@ -12,16 +12,30 @@ use nyquist_perf::{RecordFormat, SampleLayout, StackPlace};
 
 use super::ring_source::RingSource;
 
+/// How much is read of living processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryReading {
+    /// Nothing.
+    None,
+    /// What makes stacks complete.
+    Full,
+    /// What takes a share of the CPUs that is in proportion to the samples.
+    Sparing {
+        /// The most samples a second, of all CPUs.
+        samples: u32,
+    },
+}
+
 /// Finds the parts of stacks that their copies lack. It does not slow down the thread that drains the rings.
 pub(super) trait OuterStacks: Debug + Sized {
     /// The part in the thread that drains the rings.
     type Observer: StackCopyObserver;
 
-    /// Starts for the samples in these rings. `reads_memory` is whether living processes may be read.
+    /// Starts for the samples in these rings.
     fn start(
         rings: &[RingSource],
         format: &RecordFormat,
-        reads_memory: bool,
+        reading: MemoryReading,
     ) -> io::Result<(Self, Self::Observer)>;
 
     /// What was read since the last call, as events for samples from that time on. Older ones are dropped.
@@ -60,7 +74,7 @@ pub(super) struct UsedPart {
 impl OuterStacks for () {
     type Observer = ();
 
-    fn start(_: &[RingSource], _: &RecordFormat, _: bool) -> io::Result<((), ())> {
+    fn start(_: &[RingSource], _: &RecordFormat, _: MemoryReading) -> io::Result<((), ())> {
         Ok(((), ()))
     }
 

@@ -10,6 +10,8 @@ use super::ring_source::RingSource;
 
 /// How often the rings are read while nothing wakes the reader.
 const LOOK_EVERY_MS: u32 = 2;
+/// The same for a recording that goes on all the time. Of the processes that are gone by then, few have a sample.
+const SPARING_LOOK_EVERY_MS: u32 = 15;
 /// How long no record must come before a burst counts as over.
 const QUIET_NS: u64 = 20_000_000;
 /// How many rounds of draining in a row must find records before this counts as a burst: a starting program
@@ -29,6 +31,7 @@ pub(crate) struct SidebandPair {
 #[derive(Debug)]
 pub(crate) struct SidebandThrottle {
     pairs: Vec<SidebandPair>,
+    look_every_ms: u32,
     state: ThrottleState,
     last_ns: u64,
 }
@@ -45,8 +48,9 @@ enum ThrottleState {
 
 impl SidebandThrottle {
     /// At first, each record wakes the reader.
-    pub(crate) fn new(pairs: Vec<SidebandPair>) -> Self {
-        Self { pairs, state: ThrottleState::Eager(0), last_ns: 0 }
+    pub(crate) fn new(pairs: Vec<SidebandPair>, spares_cpu_time: bool) -> Self {
+        let look_every_ms = if spares_cpu_time { SPARING_LOOK_EVERY_MS } else { LOOK_EVERY_MS };
+        Self { pairs, look_every_ms, state: ThrottleState::Eager(0), last_ns: 0 }
     }
 
     /// Whether the rings of these events contain records.
@@ -101,7 +105,7 @@ impl SidebandThrottle {
 
     /// How long the rings may stay unread, while nothing signals their records.
     pub(crate) fn look_every_ms(&self) -> Option<u32> {
-        (!matches!(self.state, ThrottleState::Eager(_))).then_some(LOOK_EVERY_MS)
+        (!matches!(self.state, ThrottleState::Eager(_))).then_some(self.look_every_ms)
     }
 }
 
@@ -115,7 +119,7 @@ mod tests {
     /// clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
         let events = OpenedEvents::default();
-        let mut throttle = SidebandThrottle::new(Vec::new());
+        let mut throttle = SidebandThrottle::new(Vec::new(), false);
         let mut changes = Vec::new();
         for (at, found) in rounds {
             let before = throttle.look_every_ms();

@@ -32,6 +32,15 @@ pub(crate) fn duplicate(number: u32) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
+/// Gives freed memory back to the system. Memory that threads of the past have used stays with the allocator otherwise.
+pub(crate) fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes each of the allocator's locks, and gives pages back that no allocation is in.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Makes each large block of memory a separate mapping, always. Such blocks grow without being copied, and
 /// are returned to the system when they are freed. By default, glibc allocates them on its heaps after
 /// some have been freed (mallopt(3), `M_MMAP_THRESHOLD`). A conversion then keeps a quarter more memory

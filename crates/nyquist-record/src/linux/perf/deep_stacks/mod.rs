@@ -23,7 +23,7 @@ use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::RecordFormat;
 
-use super::outer_stacks::OuterStacks;
+use super::outer_stacks::{MemoryReading, OuterStacks};
 use super::ring_source::RingSource;
 use crate::pool::Need;
 use observer::StackObserver;
@@ -56,10 +56,10 @@ impl OuterStacks for DeepStacks {
     fn start(
         rings: &[RingSource],
         format: &RecordFormat,
-        reads_memory: bool,
+        reading: MemoryReading,
     ) -> io::Result<(Self, StackObserver)> {
         let bases = Arc::new(StackBases::default());
-        if !reads_memory {
+        if reading == MemoryReading::None {
             let observer = StackObserver { bases: Arc::clone(&bases), reports: None };
             return Ok((Self { bases, reader: None }, observer));
         }
@@ -71,7 +71,7 @@ impl OuterStacks for DeepStacks {
             format,
             Arc::clone(&bases),
         );
-        let live = LiveReader::new(truncated, feedback_received, out, scanner, Arc::clone(&bases));
+        let live = LiveReader::new((truncated, feedback_received, out), scanner, Arc::clone(&bases), reading);
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = ReaderThread { read, feedback, thread: thread.spawn(move || live.run())? };
         let observer = StackObserver { bases: Arc::clone(&bases), reports: Some(reports) };

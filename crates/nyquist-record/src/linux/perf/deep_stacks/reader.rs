@@ -15,6 +15,7 @@ use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
 use super::thread::DeepStackThread;
 use super::truncated_stack::TruncatedStack;
+use crate::linux::perf::outer_stacks::MemoryReading;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::linux::target_access;
@@ -34,6 +35,8 @@ const MIN_WAIT_NS: u64 = 2_000_000;
 const MAX_RANDOM_WAIT_NS: u64 = 2_000_000;
 /// The longest rest before the reader checks whether the recording has ended.
 const MAX_REST_NS: u64 = 10_000_000;
+/// The same if it rests nearly always.
+const MAX_SPARING_REST_NS: u64 = 100_000_000;
 /// The most threads that are tracked. If there are more, those without truncated copies for `FORGOTTEN_NS` are
 /// forgotten.
 const MAX_THREADS: usize = 512;
@@ -59,16 +62,17 @@ pub(crate) struct LiveReader {
     /// The buffer that stacks are read into.
     memory: PageBuffers,
     duty_cycle: DutyCycle,
+    /// Whether threads are read only for samples that are there.
+    is_sparing: bool,
     random: Random,
 }
 
 impl LiveReader {
     pub(crate) fn new(
-        truncated: Receiver<TruncatedStack>,
-        feedback: Receiver<StackCopyFeedback>,
-        out: Sender<Event>,
+        (truncated, feedback, out): (Receiver<TruncatedStack>, Receiver<StackCopyFeedback>, Sender<Event>),
         scanner: RingScanner,
         bases: Arc<StackBases>,
+        reading: MemoryReading,
     ) -> Self {
         Self {
             truncated,
@@ -82,7 +86,8 @@ impl LiveReader {
             wanted: HashMap::new(),
             denied: HashMap::new(),
             memory: PageBuffers::new(),
-            duty_cycle: DutyCycle::default(),
+            duty_cycle: DutyCycle::of(reading),
+            is_sparing: matches!(reading, MemoryReading::Sparing { .. }),
             random: Random::new(monotonic_ns()),
         }
     }
@@ -94,6 +99,10 @@ impl LiveReader {
         while self.wait() {
             let now = monotonic_ns();
             self.apply_feedback(now);
+            if self.is_sparing && self.duty_cycle.remaining_ns(now) > FRESH_NS {
+                // They are too old before they could be read.
+                self.wanted.clear();
+            }
             self.note_wanted(now);
             if self.duty_cycle.remaining_ns(now) == 0 {
                 self.read_wanted();
@@ -106,7 +115,8 @@ impl LiveReader {
     /// reader would come too late. Returns whether a sender is left.
     fn wait(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.duty_cycle.remaining_ns(now).min(MAX_REST_NS);
+        let longest = if self.is_sparing { MAX_SPARING_REST_NS } else { MAX_REST_NS };
+        let rest = self.duty_cycle.remaining_ns(now).min(longest);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
@@ -178,6 +188,9 @@ impl LiveReader {
         if self.wanted.values().any(|wanted| wanted.is_reported) {
             // Also if all samples are too old, because the next ones will not be.
             self.attentive_until = now + ATTENTIVE_NS;
+        }
+        if self.is_sparing {
+            return;
         }
         let is_due = |thread: &DeepStackThread| {
             thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
@@ -281,15 +294,39 @@ mod tests {
         assert!(is_warm && wanted.is_none_or(|end| end == 0x2_0000), "{wanted:x?}");
     }
 
+    type Reports = std::sync::mpsc::SyncSender<TruncatedStack>;
+
     /// A reader, and the channels that report copies to it.
-    fn reader()
-    -> (LiveReader, std::sync::mpsc::SyncSender<TruncatedStack>, Sender<StackCopyFeedback>, Receiver<Event>)
-    {
+    fn reader() -> (LiveReader, Reports, Sender<StackCopyFeedback>, Receiver<Event>) {
+        reader_of(MemoryReading::Full)
+    }
+
+    fn reader_of(
+        reading: MemoryReading,
+    ) -> (LiveReader, Reports, Sender<StackCopyFeedback>, Receiver<Event>) {
         let (reports, truncated) = std::sync::mpsc::sync_channel(8);
         let (feedback_sender, feedback) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
         let scanner = RingScanner::new([].iter(), &RecordFormat::default(), Arc::default());
-        (LiveReader::new(truncated, feedback, out, scanner, Arc::default()), reports, feedback_sender, events)
+        let live = LiveReader::new((truncated, feedback, out), scanner, Arc::default(), reading);
+        (live, reports, feedback_sender, events)
+    }
+
+    #[test]
+    fn a_sparing_reader_reads_for_samples_alone() {
+        let here = [7_u8; 64];
+        let (mut reader, reports, _feedback, _events) = reader_of(MemoryReading::Sparing { samples: 38 });
+        let now = monotonic_ns();
+        let end = here.as_ptr() as u64 + 64;
+        let copy =
+            |time_ns| TruncatedStack { pid: std::process::id(), tid: 2, time_ns, start: end - 64, end };
+        reports.send(copy(now)).unwrap();
+        assert!(reader.wait());
+        for (ms, readings) in [(0, 1), (4, 0), (8, 0)] {
+            reader.note_wanted(now + ms * 1_000_000);
+            assert_eq!(reader.wanted.len(), readings, "{ms}");
+            reader.wanted.clear();
+        }
     }
 
     #[test]

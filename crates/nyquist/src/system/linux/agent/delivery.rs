@@ -13,6 +13,7 @@ use crate::text::one_line;
 use nyquist_download::{Answer, NoAnswer, Sender};
 use nyquist_formats::otlp;
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -69,7 +70,7 @@ enum Verdict {
     /// Later, after the pause that the server has asked for.
     Again(Option<Duration>, String),
     /// The server has no such address.
-    NoSuchPath,
+    NoSuchPath(String),
     Refused(String),
 }
 
@@ -96,7 +97,7 @@ impl Delivery {
             // What talks to others has no rights of the recorder's.
             let _ = give_up_capabilities();
             if identity::as_invoking_user(|| courier.run()).is_err() {
-                courier.queue.end();
+                courier.queue.end(&courier.counts);
             }
         };
         let thread = thread::Builder::new().name("agent-sender".to_owned()).spawn(run);
@@ -131,8 +132,24 @@ impl Delivery {
         self.queue.changed.notify_all();
     }
 
-    /// Waits until all was sent, or until the time of closing. Returns how many pieces were not.
-    pub(super) fn wait(&self) -> u64 {
+    /// Ends, and leaves what waits to another one for the same server.
+    pub(super) fn leave_to(&self, other: &Self, until: Instant) {
+        let (pieces, bytes) = {
+            let mut state = self.queue.lock();
+            (std::mem::take(&mut state.pieces), std::mem::take(&mut state.bytes))
+        };
+        {
+            let mut state = other.queue.lock();
+            state.bytes += bytes;
+            // These are older, and no more than what may wait: the other one is new.
+            state.pieces.extend(pieces);
+        }
+        other.queue.changed.notify_all();
+        self.close(until);
+    }
+
+    /// Waits until all was sent, or until the time of closing. What was not sent by then is lost.
+    pub(super) fn wait(&self, counts: &Counts) {
         let mut state = self.queue.lock();
         while !state.is_done {
             let Some(left) = state.closing.and_then(|until| until.checked_duration_since(Instant::now()))
@@ -141,7 +158,8 @@ impl Delivery {
             };
             state = self.queue.wait(state, left);
         }
-        state.pieces.len() as u64 + u64::from(state.is_sending)
+        drop(state);
+        self.queue.end(counts);
     }
 }
 
@@ -157,7 +175,6 @@ impl Queue {
     /// The next piece when it may be sent. `None` if the queue is closed, and empty or late.
     fn next(&self) -> Option<Piece> {
         let mut state = self.lock();
-        state.is_sending = false;
         loop {
             let now = Instant::now();
             if state.closing.is_some_and(|until| until <= now) {
@@ -176,9 +193,20 @@ impl Queue {
         Some(piece)
     }
 
-    /// Nothing more is taken.
-    fn end(&self) {
-        self.lock().is_done = true;
+    /// The piece that is being sent has come to its end, unless it was given up before.
+    fn settle(&self, counter: &AtomicU64) {
+        if std::mem::take(&mut self.lock().is_sending) {
+            Counts::add(counter, 1);
+        }
+    }
+
+    /// Nothing more is taken. What is left is lost.
+    fn end(&self, counts: &Counts) {
+        let mut state = self.lock();
+        let left = state.pieces.len() as u64 + u64::from(state.is_sending);
+        (state.is_sending, state.is_done, state.bytes) = (false, true, 0);
+        state.pieces.clear();
+        Counts::add(&counts.lost, left);
         self.changed.notify_all();
     }
 
@@ -222,7 +250,7 @@ impl Courier {
         while let Some(piece) = self.queue.next() {
             self.carry(&piece);
         }
-        self.queue.end();
+        self.queue.end(&self.counts);
     }
 
     fn carry(&mut self, piece: &Piece) {
@@ -233,11 +261,18 @@ impl Courier {
             }
             match self.send(&piece.payload) {
                 Verdict::Taken => {
-                    Counts::add(&self.counts.sent, 1);
+                    self.queue.settle(&self.counts.sent);
                     self.say("");
                     return;
                 }
-                Verdict::NoSuchPath => self.is_old = true,
+                Verdict::NoSuchPath(reason) => {
+                    self.is_old = !self.is_old;
+                    if !self.is_old {
+                        // It has neither. The next piece begins again with the new one.
+                        self.say(&reason);
+                        break;
+                    }
+                }
                 Verdict::Refused(reason) => {
                     self.say(&reason);
                     break;
@@ -252,7 +287,7 @@ impl Courier {
                 }
             }
         }
-        Counts::add(&self.counts.lost, 1);
+        self.queue.settle(&self.counts.lost);
     }
 
     /// Sends all requests of a payload, until one is not taken.
@@ -261,7 +296,7 @@ impl Courier {
             let headers = request.headers.and(&self.headers);
             Counts::add(&self.counts.bytes, request.body.len() as u64);
             let answer = self.sender.post(&request.url, &headers, &request.body);
-            match verdict(self.server.kind, self.is_old, answer) {
+            match verdict(self.server.kind, answer) {
                 Verdict::Taken => {}
                 other => return other,
             }
@@ -284,7 +319,7 @@ impl Courier {
 }
 
 /// What follows from an answer, by the rule of the protocol.
-fn verdict(kind: ServerKind, is_old: bool, answer: Result<Answer, NoAnswer>) -> Verdict {
+fn verdict(kind: ServerKind, answer: Result<Answer, NoAnswer>) -> Verdict {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -305,7 +340,9 @@ fn verdict(kind: ServerKind, is_old: bool, answer: Result<Answer, NoAnswer>) -> 
             None => Verdict::Taken,
         },
         200..=299 => Verdict::Taken,
-        404 | 405 if kind == ServerKind::Pyroscope && !is_old => Verdict::NoSuchPath,
+        404 | 405 if kind == ServerKind::Pyroscope => {
+            Verdict::NoSuchPath(format!("status {status}: {}", said(&answer.body)))
+        }
         _ if may_come_again => {
             let wanted = answer.retry_after.as_deref().and_then(pause_of);
             Verdict::Again(wanted, format!("status {status}: {}", said(&answer.body)))
@@ -333,13 +370,14 @@ fn pause_of(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     fn answer(status: u16, retry_after: Option<&str>) -> Answer {
         Answer { status, retry_after: retry_after.map(str::to_owned), body: b"why\x1b".to_vec() }
     }
 
     fn is_again(kind: ServerKind, status: u16) -> bool {
-        matches!(verdict(kind, true, Ok(answer(status, None))), Verdict::Again(..))
+        matches!(verdict(kind, Ok(answer(status, None))), Verdict::Again(..))
     }
 
     #[test]
@@ -351,13 +389,14 @@ mod tests {
         for status in [400, 401, 413, 302] {
             assert!(!is_again(ServerKind::Otlp, status) && !is_again(ServerKind::Pyroscope, status));
         }
-        assert_eq!(verdict(ServerKind::Pyroscope, false, Ok(answer(404, None))), Verdict::NoSuchPath);
-        assert!(matches!(verdict(ServerKind::Pyroscope, true, Ok(answer(404, None))), Verdict::Refused(_)));
+        let verdict = |kind| verdict(kind, Ok(answer(404, None)));
+        assert!(matches!(verdict(ServerKind::Pyroscope), Verdict::NoSuchPath(_)));
+        assert!(matches!(verdict(ServerKind::Otlp), Verdict::Refused(_)));
     }
 
     #[test]
     fn a_server_asks_for_a_pause() {
-        let pause = |text| match verdict(ServerKind::Otlp, false, Ok(answer(429, Some(text)))) {
+        let pause = |text| match verdict(ServerKind::Otlp, Ok(answer(429, Some(text)))) {
             Verdict::Again(pause, reason) => {
                 assert!(!reason.contains('\x1b'), "{reason}");
                 pause
@@ -375,12 +414,29 @@ mod tests {
         let counts = Counts::default();
         let payload = || Payload::Otlp(vec![0; MAX_BYTES / 4]);
         delivery.add((0..6).map(|_| payload()).collect(), Duration::ZERO, &counts);
-        assert_eq!(counts.lost.load(std::sync::atomic::Ordering::Relaxed), 2);
+        let lost = || counts.lost.load(Ordering::Relaxed);
+        assert_eq!(lost(), 2);
         assert_eq!(delivery.queue.lock().pieces.len(), 4);
         assert!(delivery.queue.next().is_some());
         delivery.close(Instant::now());
         assert!(delivery.queue.next().is_none());
-        assert_eq!(delivery.wait(), 3);
+        delivery.wait(&counts);
+        // With the one that was being sent, which is counted once.
+        assert_eq!(lost(), 6);
+        delivery.queue.settle(&counts.sent);
+        assert_eq!((lost(), counts.sent.load(Ordering::Relaxed)), (6, 0));
+    }
+
+    #[test]
+    fn what_waits_is_left_to_the_next_one() {
+        let (old, new) = (Delivery { queue: Arc::default() }, Delivery { queue: Arc::default() });
+        let counts = Counts::default();
+        old.add(vec![Payload::Otlp(vec![0; 7]), Payload::Otlp(vec![1])], Duration::ZERO, &counts);
+        assert!(old.queue.next().is_some());
+        old.leave_to(&new, Instant::now());
+        old.wait(&counts);
+        assert_eq!((counts.lost.load(Ordering::Relaxed), new.queue.lock().bytes), (1, 1));
+        assert!(new.queue.next().is_some());
     }
 
     #[test]

@@ -1,20 +1,15 @@
 //! `/metrics` and `/healthz` on loopback, for Prometheus and for what watches the agent. Nothing in them names a program.
 
+use super::brief_clients::BriefClients;
 use super::counts::Counts;
 use crate::failure::Failure;
 use crate::system::users::give_up_capabilities;
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The longest head of a request.
-const MAX_HEAD: usize = 4 << 10;
-
-/// How long a client may take to send its request, and to take the answer. Requests are answered one after the other.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many windows may be late before the agent is not healthy.
 const MAX_LATE: u32 = 4;
@@ -55,24 +50,19 @@ impl Metrics {
     pub(super) fn serve(self, port: u16) -> Result<(), Failure> {
         let failure = |error: &io::Error| Failure::because(format!("--metrics {port} cannot be used"), error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| failure(&error))?;
+        let clients = BriefClients::new(listener).map_err(|error| failure(&error))?;
         let serve = move || {
             let _ = give_up_capabilities();
-            for stream in listener.incoming().flatten() {
-                // A client that is gone needs no answer.
-                let _ = self.answer(stream);
-            }
+            clients.serve(|head| self.answer(head))
         };
         let thread = thread::Builder::new().name("agent-metrics".to_owned()).spawn(serve);
         thread.map(drop).map_err(|error| failure(&error))
     }
 
-    fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        let head = head(&mut stream, Instant::now() + PATIENCE)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let (status, body) = self.answer_to(&head);
+    fn answer(&self, head: &str) -> String {
+        let (status, body) = self.answer_to(head);
         let length = body.len();
-        write!(
-            stream,
+        format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         )
     }
@@ -133,25 +123,6 @@ fn is_in_time(age: Duration, every: Duration) -> bool {
     age < every * MAX_LATE + Duration::from_secs(10)
 }
 
-/// The head of a request, which is whole before the deadline, however slowly it comes.
-fn head(stream: &mut TcpStream, deadline: Instant) -> io::Result<String> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        let mut part = [0; 512];
-        let count = stream.read(&mut part)?;
-        if count == 0 || head.len() > MAX_HEAD {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        head.extend_from_slice(&part[..count]);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,22 +147,6 @@ mod tests {
         assert!(ask("/x", "localhost").0.starts_with("404"));
         assert!(ask("/metrics", "evil.example:9100").0.starts_with("403"));
         assert!(metrics.answer_to("GET /metrics HTTP/1.1\r\n\r\n").0.starts_with("403"));
-    }
-
-    #[test]
-    fn a_slow_client_keeps_others_for_a_short_time() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let slow = thread::spawn(move || {
-            while client.write_all(b"x").is_ok() {
-                thread::sleep(Duration::from_millis(5));
-            }
-        });
-        let mut stream = listener.accept().unwrap().0;
-        let refused = head(&mut stream, Instant::now() + Duration::from_millis(100)).unwrap_err();
-        assert!(matches!(refused.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{refused}");
-        drop(stream);
-        slow.join().unwrap();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `nyquist agent`: records all the time, and hands over a profile of each window of time.
 
+mod brief_clients;
 mod budget;
 mod config;
 mod counts;
@@ -268,12 +269,22 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Whether the recording has to begin anew, and at what rate.
+    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no rate
+    /// makes it cheaper.
     fn takes_too_much(&mut self) -> bool {
-        match self.budget.check(self.rate) {
+        let command = self.command.as_ref().map(|command| command.pid().0);
+        // What the stated rate permits: a part of the cost does not fall with the rate.
+        match self.budget.check(self.plan.args.rate, command) {
             Some(Excess::Memory(bytes)) => {
                 let text = format!("it has {} MB of memory and records anew", bytes >> 20);
                 self.printer.detail(text);
+                true
+            }
+            Some(Excess::Cpu(share)) if self.plan.args.off_cpu => {
+                self.plan.args.off_cpu = false;
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: waiting is not recorded from now on"
+                ));
                 true
             }
             Some(Excess::Cpu(share)) if self.rate > 1 => {
@@ -282,6 +293,12 @@ impl<'a> Agent<'a> {
                 self.printer.warn(format_args!(
                     "it takes {share:.1} % of a CPU, which is too much: {rate} samples a second from now on"
                 ));
+                true
+            }
+            None if self.rate < self.plan.args.rate && self.budget.has_room() => {
+                self.rate = (self.rate * 2).min(self.plan.args.rate);
+                let rate = self.rate;
+                self.printer.say(format_args!("{rate} samples a second from now on: there is room for them"));
                 true
             }
             Some(Excess::Cpu(_)) | None => false,
@@ -301,11 +318,17 @@ impl<'a> Agent<'a> {
         let read = Plan::of(self.typed).and_then(|plan| Ok((plan.deliveries(&self.counts)?, plan)));
         match read {
             Ok((deliveries, plan)) => {
-                for (_, delivery) in std::mem::replace(&mut self.deliveries, deliveries) {
-                    delivery.close(Instant::now() + END_WITHIN);
+                let until = Instant::now() + END_WITHIN;
+                for (server, old) in std::mem::replace(&mut self.deliveries, deliveries) {
+                    match self.deliveries.iter().find(|(other, _)| *other == server) {
+                        Some((_, new)) => old.leave_to(new, until),
+                        None => old.close(until),
+                    }
                 }
                 self.labelling = labelling_of(&plan);
+                let off_cpu = self.plan.args.off_cpu;
                 self.plan = plan;
+                self.plan.args.off_cpu = off_cpu;
                 self.printer.say("The configuration was read again");
             }
             Err(failure) => self.printer.warn(format_args!("nothing is changed: {}", failure.message)),
@@ -327,8 +350,7 @@ impl<'a> Agent<'a> {
         });
         self.finish_session(symbolicator)?;
         self.deliveries.iter().for_each(|(_, delivery)| delivery.close(until));
-        let left: u64 = self.deliveries.iter().map(|(_, delivery)| delivery.wait()).sum();
-        Counts::add(&self.counts.lost, left);
+        self.deliveries.iter().for_each(|(_, delivery)| delivery.wait(&self.counts));
         self.printer.say(&self.counts);
         if self.lost_records > 0 {
             self.printer.warn(format_args!("the kernel dropped {} records", self.lost_records));

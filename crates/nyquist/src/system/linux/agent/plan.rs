@@ -45,7 +45,7 @@ impl Plan {
         }
         let mut servers = args.push.iter().map(|text| Server::parse(text)).collect::<Result<Vec<_>, _>>()?;
         if servers.is_empty() && args.to.is_none() {
-            servers.extend(Server::of_environment(variable));
+            servers.extend(Server::of_environment(variable)?);
         }
         if servers.is_empty() && args.to.is_none() {
             return Err(Failure::new("no place for the profiles is named").hint("--push URL, or --to DIR"));

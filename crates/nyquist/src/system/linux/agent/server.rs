@@ -53,23 +53,12 @@ pub(super) struct Request {
 impl Server {
     /// The server of `--push`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let failure = |reason: &str| {
-            Failure::new(format!("--push {text}: {reason}")).hint(
-                "http://HOST:PORT is Pyroscope's, otlp+http://HOST:PORT one of OpenTelemetry; https, too",
-            )
-        };
         let (kind, url) = match text.strip_prefix("otlp+") {
             Some(url) => (ServerKind::Otlp, url),
             None => (ServerKind::Pyroscope, text),
         };
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-        let rest = rest.filter(|rest| !rest.is_empty()).ok_or_else(|| failure("no address of a server"))?;
-        if rest.contains('@') {
-            return Err(Failure::new("--push has a password, which other users see in lists of processes")
-                .hint("--auth-file FILE reads it from a file"));
-        }
-        let url = url.trim_end_matches('/');
-        let has_path = rest.trim_end_matches('/').contains('/');
+        let url = checked("--push", url)?.trim_end_matches('/');
+        let has_path = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         let url = match kind {
             ServerKind::Otlp if !has_path => format!("{url}{OTLP_PATH}"),
             _ => url.to_owned(),
@@ -78,11 +67,14 @@ impl Server {
     }
 
     /// The server that OpenTelemetry's variables name.
-    pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let own = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
-        let general = || variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-        let general = || general().map(|url| format!("{}{OTLP_PATH}", url.trim_end_matches('/')));
-        own.or_else(general).map(|url| Self { kind: ServerKind::Otlp, url })
+    pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Failure> {
+        let (own, general) = ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
+        let url = match (variable(own), variable(general)) {
+            (Some(url), _) => checked(own, &url)?.to_owned(),
+            (None, Some(url)) => format!("{}{OTLP_PATH}", checked(general, &url)?.trim_end_matches('/')),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Self { kind: ServerKind::Otlp, url }))
     }
 
     /// The name of the protocol, with its version.
@@ -127,6 +119,21 @@ impl Server {
             }
         }
     }
+}
+
+/// An address, if it is one without a password: it is shown in messages.
+fn checked<'a>(source: &str, url: &'a str) -> Result<&'a str, Failure> {
+    if url.contains('@') {
+        let text = format!("{source} has a password, which lists of processes and messages would show");
+        return Err(Failure::new(text).hint("--auth-file FILE reads it from a file"));
+    }
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    if rest.is_none_or(|rest| rest.trim_matches('/').is_empty()) {
+        let text = format!("{source} is no address of a server: {url}");
+        let hint = "http://HOST:PORT is Pyroscope's, otlp+http://HOST:PORT one of OpenTelemetry; https, too";
+        return Err(Failure::new(text).hint(hint));
+    }
+    Ok(url)
 }
 
 /// The processes of each combination of labels.
@@ -216,21 +223,33 @@ mod tests {
         assert_eq!(parse("https://a/tenant"), pyroscope("https://a/tenant"));
         assert_eq!(parse("otlp+http://c:4318"), otlp("http://c:4318/v1development/profiles"));
         assert_eq!(parse("otlp+https://c/own/path"), otlp("https://c/own/path"));
-        for text in ["pyroscope:4040", "http://", "otlp+grpc://c:4317", "http://user:secret@a"] {
+        for text in ["pyroscope:4040", "http://", "http:///", "otlp+grpc://c:4317", "http://user:secret@a"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }
 
     #[test]
+    fn no_message_shows_a_password() {
+        for text in ["http://user:secret@a", "otlp+ftp://user:secret@a"] {
+            let failure = Server::parse(text).unwrap_err();
+            assert!(!failure.message.contains("secret"), "{}", failure.message);
+        }
+        let failure = Server::of_environment(|_| Some("http://user:secret@a".to_owned())).unwrap_err();
+        assert!(!failure.message.contains("secret"), "{}", failure.message);
+    }
+
+    #[test]
     fn variables_of_opentelemetry_name_a_server() {
         let of = |name: &'static str, value: &'static str| {
-            Server::of_environment(move |asked| (asked == name).then(|| value.to_owned())).map(|it| it.url)
+            let server = Server::of_environment(move |asked| (asked == name).then(|| value.to_owned()));
+            server.map(|server| server.map(|server| server.url)).unwrap_or_default()
         };
         let url = of("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/");
         assert_eq!(url.as_deref(), Some("http://c:4318/v1development/profiles"));
         let url = of("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://c/x");
         assert_eq!(url.as_deref(), Some("http://c/x"));
-        assert_eq!(of("OTHER", "x"), None);
+        assert_eq!(of("OTHER", "http://x"), None);
+        assert_eq!(of("OTEL_EXPORTER_OTLP_ENDPOINT", "c:4318"), None);
     }
 
     #[test]

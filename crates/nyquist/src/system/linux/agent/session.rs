@@ -145,6 +145,7 @@ fn options(args: &AgentArgs, rate_hz: u32) -> Result<linux::Options, Failure> {
     let options = linux::Options {
         rate_hz,
         hand_over_every: Some(HAND_OVER_EVERY),
+        spares_cpu_time: true,
         context_switches: args.off_cpu,
         wait_reasons: args.off_cpu,
         events,

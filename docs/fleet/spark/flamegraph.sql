@@ -1,0 +1,7 @@
+-- Folded stacks of a service, in milliseconds, for `nyquist flamegraph -`.
+select concat(stack, ' ', sum(value) div 1000000) as line
+from parquet.`profiles`
+where service = 'shop' and kind = 'cpu' and stack <> ''
+group by stack
+having sum(value) >= 1000000
+order by stack;
