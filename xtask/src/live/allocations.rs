@@ -18,8 +18,6 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("sampled_allocations_are_not_biased", sampled),
     Test::new("a_plain_user_records_allocations", plain_user),
     Test::new("a_disturbed_program_allocates_as_alone", disturbed),
-    Test::new("a_static_program_is_recorded_without_them", without_allocations),
-    Test::new("other_formats_have_allocations", exported),
     Test::new("a_heading_says_nothing_of_time", headings),
     Test::new("a_musl_program_allocates_as_known", of_musl),
     Test::new("a_wrapped_allocator_is_recorded", wrapped),
@@ -27,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
 /// blocks.
-const KNOWN: [(&str, [f64; 4]); 6] = [
+pub(super) const KNOWN: [(&str, [f64; 4]); 6] = [
     ("keeps", [2e6, 2e6, 2e6, 0.0]),
     ("temps", [3e6, 0.0, 0.0, 10_000.0]),
     ("peaks", [8e6, 0.0, 8e6, 1.0]),
@@ -109,40 +107,6 @@ fn disturbed(test: &Context<'_>) -> Verdict {
     let all = report(test, &recorded, "total")?;
     expect_eq("allocated at the exit", total(&all, "at_exit"), 777.0)?;
     expect_eq("allocated at the end of threads", total(&all, "at_thread_end"), 10_000.0)
-}
-
-/// What cannot be recorded is said in a sentence, and CPU time is recorded all the same.
-fn without_allocations(test: &Context<'_>) -> Verdict {
-    let own = test.fresh("own.c");
-    let program = test.path("own").display().to_string();
-    fs::write(&own, "#include <stddef.h>\nvoid *malloc(size_t s) { static char m[1 << 20]; static size_t n; n += s; return m + n - s; }\nint main(int argc, char **argv) { volatile long i; for (i = 0; i < 50000000; i++); return argc < 2 || malloc(9) == 0; }\n")
-        .map_err(anyhow::Error::from)?;
-    let built =
-        Command::new("gcc").args(["-O1", "-o", &program]).arg(&own).status().map_err(anyhow::Error::from)?;
-    expect(built.success(), "gcc failed")?;
-    let linked = test.workload("shares-static").display().to_string();
-    // The first works for as many milliseconds, the other for its 50 million turns.
-    for (program, said) in [(&linked, "linked statically"), (&program, "an allocator of its own (malloc)")] {
-        let recorded = test.record_command(&[program, "50"]).options(&["--alloc"]).run()?;
-        let stderr = &recorded.finished.stderr;
-        expect_contains("what is said", stderr, "allocations are not recorded: ")?;
-        expect_contains("what is said", stderr, said)?;
-        expect(!recorded.profile.threads.is_empty(), "no CPU time was recorded")?;
-    }
-    Ok(())
-}
-
-fn exported(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
-    let folded = test.path("total.folded");
-    let call = test.nyquist(&["export", "--event", "total", "-o"]).path(&folded).path(&recorded.path);
-    call.run()?.succeeded()?;
-    let text = fs::read_to_string(&folded).map_err(anyhow::Error::from)?;
-    let temps = text.lines().filter(|line| line.contains(";temps ") || line.contains(";temps;"));
-    let bytes: f64 = temps.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
-    expect_eq("bytes of a function", bytes, 3e6)?;
-    let refused = test.nyquist(&["report", "--event", "nothing"]).path(&recorded.path).run()?;
-    expect_contains("the refusal", &refused.stderr, "temporary")
 }
 
 /// Bytes have no kernel's share, and no CPU time. Only the event's name says what they are.

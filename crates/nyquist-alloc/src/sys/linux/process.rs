@@ -166,9 +166,15 @@ pub(super) fn open_file() -> Option<SharedFile> {
         put_number(&mut path, &mut at, number);
         put(&mut path, &mut at, b".");
         put(&mut path, &mut at, EXTENSION.as_bytes());
-        if let Some(made) = SharedFile::make(path.get(..=at)?, process, rate()) {
-            FILE.store(made.address(), Ordering::Release);
-            return Some(made);
+        let len = SharedFile::len_at(rate());
+        match calls::new_file(path.get(..=at)?, len) {
+            calls::NewFile::Made(file) => {
+                let Some(made) = SharedFile::map(file, len, process, rate()) else { break };
+                FILE.store(made.address(), Ordering::Release);
+                return Some(made);
+            }
+            calls::NewFile::Exists => {}
+            calls::NewFile::NoSpace => break,
         }
     }
     turn_off();
