@@ -85,7 +85,23 @@ fn sampled(test: &Context<'_>) -> Verdict {
             )?;
         }
     }
-    Ok(())
+    expect_error(test, &recorded, RATE)
+}
+
+/// Each sum is shown with its standard error, in the table and as JSON.
+fn expect_error(test: &Context<'_>, recorded: &Recorded, rate: f64) -> Verdict {
+    let json = report(test, recorded, "total")?;
+    let rows = json["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"] == "temps").context("temps is missing")?;
+    let total = row["total"].as_f64().context("no total")?;
+    let error = (rate * total).sqrt();
+    let stated = row["total_error"].as_f64().context("no error")?;
+    expect((stated - error).abs() <= 1e-6 * error, format_args!("the error is {stated}, not {error}"))?;
+    let table = test.nyquist(&["report", "--event", "total"]).path(&recorded.path).run()?.succeeded()?;
+    let share = format!("± {:.1}%", 100.0 * error / total);
+    let table = table.stdout_text();
+    let line = table.lines().find(|line| line.ends_with(" temps")).context("no line of temps")?;
+    expect_contains("the table", line, &share)
 }
 
 fn plain_user(test: &Context<'_>) -> Verdict {
