@@ -139,7 +139,9 @@ fn fold(path: &Path, mut sites: Option<&mut BTreeMap<String, f64>>) -> Result<f6
         let weight: f64 = weight.parse().unwrap_or(0.0);
         sum += weight;
         if let Some(sites) = &mut sites {
-            let innermost = stack.rsplit(';').next().unwrap_or(stack);
+            // The file is behind the function.
+            let innermost = stack.trim_end_matches(';').rsplit(';').next().unwrap_or(stack);
+            let innermost = innermost.split_once(" (").map_or(innermost, |(function, _)| function);
             *sites.entry(shortened(innermost)).or_default() += weight;
         }
     }
