@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -21,6 +22,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_heading_says_nothing_of_time", headings),
     Test::new("a_musl_program_allocates_as_known", of_musl),
     Test::new("a_wrapped_allocator_is_recorded", wrapped),
+    Test::new("a_shell_script_works_as_alone", script),
+    Test::new("another_preloaded_allocator_is_used", other_allocator),
 ];
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
@@ -194,6 +197,43 @@ fn wrapped(test: &Context<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// What many small programs do, one after another and in pipes.
+const SCRIPT: &str = "set -e; cd \"$1\"; seq 1 20000 > a; sort -r a | head -5000 | tail -2500 | cut -c1-3 | uniq -c | sort -n | tee b | wc -l
+cp a c; mv c e; ln -s e l; tr 1 x < l | md5sum | cut -d' ' -f1; split -l 1000 a p; ls p* | wc -l; cmp a e && echo same
+sort a > s; join s s | wc -l; paste a e | sed -n 5p; od -c b | head -2; find . -name 'p*' | xargs cat | wc -c; grep -c 7 a; rm a b e l s p*";
+
+fn script(test: &Context<'_>) -> Verdict {
+    let folder = test.fresh("work");
+    fs::create_dir_all(&folder).map_err(anyhow::Error::from)?;
+    let folder = folder.display().to_string();
+    let words = ["sh", "-c", SCRIPT, "sh", &folder];
+    let alone = test.program(words[0]).args(&words[1..]).run()?.succeeded()?;
+    for rate in ["524288", "1"] {
+        let recorded = test.record_command(&words).options(&["--alloc", "--alloc-rate", rate]).run()?;
+        expect_eq("the status", recorded.finished.code(), 0)?;
+        expect_eq("the script's output", recorded.finished.stdout_text(), alone.stdout_text())?;
+    }
+    Ok(())
+}
+
+/// The library is before those that the user preloads, and calls their allocator.
+fn other_allocator(test: &Context<'_>) -> Verdict {
+    const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    if !Path::new(JEMALLOC).exists() {
+        return skip("there is no libjemalloc");
+    }
+    let preload = format!("LD_PRELOAD={JEMALLOC}");
+    let program = test.workload("allocates").display().to_string();
+    let recorded =
+        test.record_command(&[&preload, &program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let report = report(test, &recorded, "total")?;
+    for (function, [sum, ..]) in KNOWN {
+        expect_eq(function, total(&report, function), sum)?;
+    }
+    let is_mapped = recorded.profile.lib("libjemalloc.so.2").is_ok();
+    expect(is_mapped, "the program did not use the other allocator")
 }
 
 /// The total of a function of Rust's, whose name has its crate before it.

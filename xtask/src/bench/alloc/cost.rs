@@ -122,5 +122,6 @@ pub(super) fn report(bench: &Bench<'_>, recording: &std::path::Path, event: &str
     if output.stdout.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&output.stdout).with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }

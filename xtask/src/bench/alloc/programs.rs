@@ -29,7 +29,7 @@ pub(super) fn programs(bench: &Bench<'_>, size: f64) -> Result<Vec<Program>> {
     let (rustc, jq, python) = ("/usr/bin/rustc", "/usr/bin/jq", "/usr/bin/python3");
     if Path::new(rustc).exists() {
         let source = bench.folder.join("compiled.rs");
-        fs::write(&source, rust_source(count(300.0)))?;
+        fs::write(&source, rust_source(count(60.0).max(10)))?;
         let output = bench.folder.join("compiled.rlib");
         let options = ["--edition=2021", "--crate-type=rlib", "-Awarnings", "-o"].map(OsString::from);
         let words = [vec![rustc.into()], options.to_vec(), vec![output.into(), source.into()]].concat();
