@@ -23,6 +23,7 @@ pub(super) struct LastStack {
 
 impl LastStack {
     /// No stack.
+    #[expect(clippy::large_stack_arrays, reason = "statics are made of this constant")]
     pub(super) const NONE: Self =
         Self { of: (0, 0), parts: [[0; PART]; MAX_PARTS], hashes: [0; MAX_PARTS], count: 0 };
 
