@@ -1,15 +1,17 @@
 //! What the recording of allocations costs a program, and how right its sums are, beside heaptrack and DHAT.
 
+mod bench;
 mod cost;
 mod programs;
 mod sites;
 mod sums;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
+use self::bench::Bench;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
@@ -47,14 +49,6 @@ enum Part {
     Sites,
 }
 
-/// What all parts use.
-struct Bench<'a> {
-    options: &'a Options,
-    nyquist: PathBuf,
-    folder: PathBuf,
-    workloads: &'a Path,
-}
-
 /// Measures, and prints tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
@@ -67,7 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let workloads = workloads::build_all()?;
     fs::create_dir_all(&options.folder)?;
     let folder = options.folder.canonicalize()?;
-    let bench = Bench { options, nyquist, folder, workloads: &workloads };
+    let Options { pairs, rounds, runs, .. } = *options;
+    let bench = Bench { nyquist, folder, workloads: &workloads, pairs, rounds, runs };
     for part in &options.part {
         match part {
             Part::Cost => cost::run(&bench)?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::Bench;
+use super::bench::Bench;
 use super::programs::{Program, programs};
 use crate::bench::cost::Measuring;
 use crate::bench::spread::cell;
@@ -44,7 +44,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
 fn measure(bench: &Bench<'_>, program: &Program) -> Result<()> {
     let ways = ways(bench);
     let mut rows = vec![Vec::new(); ways.len()];
-    for round in 1..=bench.options.rounds {
+    for round in 1..=bench.rounds {
         for (way, row) in ways.iter().zip(&mut rows) {
             eprintln!("{}, round {round}: {}", program.name, way.name);
             match cost(bench, way, &program.words) {

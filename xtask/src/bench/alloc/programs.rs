@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::bench::Bench;
 
 /// What Python does: it makes and writes objects, most of them in its own arenas.
 const PYTHON: &str =
@@ -20,7 +20,7 @@ pub(super) struct Program {
 
 /// Programs that are not there are left out. `size` is the amount of work: 1 takes a few seconds.
 pub(super) fn programs(bench: &Bench<'_>, size: f64) -> Result<Vec<Program>> {
-    let pairs = (bench.options.pairs as f64 * size) as u64;
+    let pairs = (bench.pairs as f64 * size) as u64;
     let mut programs = vec![Program {
         name: "allocations and frees",
         words: vec![bench.workloads.join("allocates").into(), "pairs".into(), pairs.to_string().into()],

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::Bench;
+use super::bench::Bench;
 use super::cost::{heaptrack, report};
 use super::programs::{Program, programs};
 

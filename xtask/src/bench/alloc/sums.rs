@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::Bench;
+use super::bench::Bench;
 use super::cost::report;
 
 /// How often the workload does its work: 1.1 GB in blocks of at most 64,000 bytes.
@@ -22,7 +22,7 @@ const KNOWN: [(&str, f64); 4] = [
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let recording = bench.folder.join("sums.json.gz");
     let mut found = vec![Vec::new(); KNOWN.len() + 1];
-    for run in 1..=bench.options.runs {
+    for run in 1..=bench.runs {
         eprintln!("sums, run {run}");
         let mut command = Command::new(&bench.nyquist);
         command.args(["record", "-s", "-q", "--alloc", "-o"]).arg(&recording).arg("--");
@@ -37,7 +37,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     }
     println!(
         "\n| function | true, MB | mean of {} recordings, MB | its standard error, MB | off by, standard errors |\n|---|---|---|---|---|",
-        bench.options.runs
+        bench.runs
     );
     let all: f64 = KNOWN.iter().map(|(_, sum)| sum).sum();
     for ((name, truth), found) in KNOWN.into_iter().chain([("all", all)]).zip(found) {
