@@ -31,7 +31,7 @@ struct Measured {
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     println!("\n| program | recorder | its own CPU time, s | with the recorder's, s |\n|---|---|---|---|");
     for program in programs(bench, 1.0)? {
-        measure(bench, &program)?;
+        measure(bench, &program);
     }
     println!("\n| program | allocations | a second, in millions |\n|---|---|---|");
     for program in programs(bench, 1.0)? {
@@ -41,7 +41,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// Measures a program with each recorder in turn.
-fn measure(bench: &Bench<'_>, program: &Program) -> Result<()> {
+fn measure(bench: &Bench<'_>, program: &Program) {
     let ways = ways(bench);
     let mut rows = vec![Vec::new(); ways.len()];
     for round in 1..=bench.rounds {
@@ -57,7 +57,6 @@ fn measure(bench: &Bench<'_>, program: &Program) -> Result<()> {
         let (own, both) = (row.iter().filter_map(|it| it.own), row.iter().map(|it| it.both));
         println!("| {} | {} | {} | {} |", program.name, way.name, cell(2, own), cell(2, both));
     }
-    Ok(())
 }
 
 fn cost(bench: &Bench<'_>, way: &Way, program: &[OsString]) -> Result<Measured> {
