@@ -41,6 +41,15 @@ pub(crate) fn profile() -> Profile {
     builder.finish()
 }
 
+/// The stacks with their amounts in the unit of the profile's measure.
+pub(crate) fn amounts_of(profile: &Profile) -> Vec<String> {
+    let amount = |line: &String| {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        format!("{stack} {}", weight.parse::<u64>().unwrap() * profile.meta().interval)
+    };
+    stacks_of(profile).iter().map(amount).collect()
+}
+
 /// Blocks of 100 bytes of two functions, with 10 and 1 at the peak, when 2 ms had passed.
 pub(crate) fn allocations() -> Profile {
     let mut builder = ProfileBuilder::new(Meta {

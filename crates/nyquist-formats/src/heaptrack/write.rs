@@ -162,13 +162,13 @@ impl<W: Write> HeaptrackWriter<'_, W> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_profile::{allocations, stacks_of};
+    use crate::test_profile::{allocations, amounts_of};
 
     #[test]
     fn what_is_written_is_read_again() {
         let mut out = Vec::new();
         super::write(&allocations(), &crate::as_named, &mut out).unwrap();
-        let of = |name| stacks_of(&super::super::read_value(&out, Some(name)).unwrap().profile);
+        let of = |name| amounts_of(&super::super::read_value(&out, Some(name)).unwrap().profile);
         assert_eq!(of("total"), ["main;get 1300", "main;put 500"]);
         assert_eq!(of("live"), ["main;get 300"]);
         assert_eq!(of("peak"), ["main;get 1000", "main;put 100"]);
