@@ -79,6 +79,7 @@ pub(super) fn plan(groups: &[AllocatedGroup]) -> Vec<Step> {
         others: VecDeque::new(),
         late: Vec::new(),
         steps: Vec::new(),
+        early: Vec::new(),
     };
     for (time, turn, number) in turns {
         if turn == Turn::End { planner.end(time, number) } else { planner.begin(time, number) }
@@ -99,6 +100,8 @@ struct Planner<'a> {
     /// What stays, and had no room yet.
     late: Vec<usize>,
     steps: Vec<Step>,
+    /// What had no room later.
+    early: Vec<Step>,
 }
 
 impl Planner<'_> {
@@ -156,6 +159,12 @@ impl Planner<'_> {
     }
 
     fn step(&mut self, time: u64, blocks: Blocks, change: Change) {
+        let largest = blocks.bytes.div_ceil(blocks.count.max(1));
+        if change == Change::OneByOne && self.held.saturating_add(largest) > self.most {
+            // There is room for each block before all others.
+            self.early.push(Step { time: 0, blocks, change });
+            return;
+        }
         self.steps.push(Step { time, blocks, change });
     }
 
@@ -164,7 +173,8 @@ impl Planner<'_> {
         for number in std::mem::take(&mut self.late) {
             self.open(time, number);
         }
-        self.steps
+        self.early.append(&mut self.steps);
+        self.early
     }
 }
 
