@@ -46,8 +46,15 @@ impl View<'_> {
             let node = self.derived.target(self.index.node_of_stack[stack.index()])?;
             stacks[node as usize]
         };
+        // Blocks belong to the time and the stack that allocated them, as samples do.
+        let is_left_out = |old: &Marker, stack: Option<StackId>| {
+            self.profile().is_allocated_group(old)
+                && (!times.contains(&old.timing.first()) || old.stack.is_some() && stack.is_none())
+        };
         let markers = self.profile().thread(thread).markers.iter().filter(is_in_time);
-        markers.map(|marker| Marker { stack: marker.stack.and_then(new_stack), ..marker.clone() }).collect()
+        let with_stacks = markers.map(|marker| (marker, marker.stack.and_then(new_stack)));
+        let kept = with_stacks.filter(|(marker, stack)| !is_left_out(marker, *stack));
+        kept.map(|(marker, stack)| Marker { stack, ..marker.clone() }).collect()
     }
 
     /// Adds the stacks of the view's nodes to a profile that has none.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use nyquist_profile::{
-    CategoryColor, Frame, Func, Lib, LibId, Measure, Meta, NativeSymbol, Process, Profile, ProfileBuilder,
-    Sample, Source, Thread, Unit, well_known,
+    CategoryColor, CategoryId, Frame, Func, Lib, LibId, Marker, MarkerTiming, MarkerValue, Measure, Meta,
+    NativeSymbol, Process, Profile, ProfileBuilder, Sample, Source, Thread, Unit, allocation_schema,
+    well_known,
 };
 
 /// A profile of two threads with libs, an inlined function, a name with special characters, and waiting.
@@ -37,6 +38,43 @@ pub(crate) fn profile() -> Profile {
     builder.add_sample(first, sample(5, Some(root), 1));
     builder.add_sample(first, Sample { off_cpu: true, ..sample(6, Some(leaf), 3) });
     builder.add_sample(second, sample(2, Some(worker), 1));
+    builder.finish()
+}
+
+/// The stacks with their amounts in the unit of the profile's measure.
+pub(crate) fn amounts_of(profile: &Profile) -> Vec<String> {
+    let amount = |line: &String| {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        format!("{stack} {}", weight.parse::<u64>().unwrap() * profile.meta().interval)
+    };
+    stacks_of(profile).iter().map(amount).collect()
+}
+
+/// Blocks of 100 bytes of two functions, with 10 and 1 at the peak, when 2 ms had passed.
+pub(crate) fn allocations() -> Profile {
+    let mut builder = ProfileBuilder::new(Meta {
+        product: "app".into(),
+        interval: 1_000_000,
+        profiling_end: Some(10_000_000),
+        ..Meta::default()
+    });
+    let process = builder.add_process(Process { pid: "77".into(), name: "app".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread { is_main: true, ..Thread::new(process, "77", "app") });
+    let schema = Some(builder.add_marker_schema(allocation_schema()));
+    let main = builder.intern_label(None, "main", None);
+    let get = builder.intern_label(Some(main), "get", None);
+    let put = builder.intern_label(Some(main), "put", None);
+    let (name, category) = (builder.intern_string("allocations"), CategoryId::from_index(0));
+    let ms = 1_000_000;
+    // Live, at the peak, in all, temporary, the same as blocks, and the distance.
+    for (stack, timing, values) in [
+        (get, MarkerTiming::Interval(ms, 4 * ms), [0, 1000, 1000, 0, 0, 10, 10, 1]),
+        (put, MarkerTiming::Interval(2 * ms, 2 * ms), [0, 100, 500, 4, 0, 1, 5, 1]),
+        (get, MarkerTiming::Instant(5 * ms), [300, 0, 300, 0, 3, 0, 3, 1]),
+    ] {
+        let values = values.map(|value| MarkerValue::Number(f64::from(value))).into();
+        builder.add_marker(thread, Marker { name, timing, category, schema, values, stack: Some(stack) });
+    }
     builder.finish()
 }
 

@@ -2,7 +2,9 @@
 //! place of its samples.
 
 use crate::id::{MarkerSchemaId, StackId, ThreadIndex};
-use crate::marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerValue};
+use crate::marker::{
+    Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
+};
 use crate::measure::{Measure, Unit};
 use crate::profile::Profile;
 use crate::sample::Sample;
@@ -111,6 +113,34 @@ pub fn allocation_schema() -> MarkerSchema {
     }
 }
 
+/// Blocks that one thread has allocated at one stack about the same time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AllocatedGroup {
+    /// The stack.
+    pub stack: Option<StackId>,
+    /// When the first was allocated, in ns since the profile's zero.
+    pub start: u64,
+    /// When the last of those that are not live was freed, if that is known.
+    pub end: Option<u64>,
+    amounts: [f64; AllocationMeasure::ALL.len()],
+}
+
+impl AllocatedGroup {
+    /// A measure of these blocks; not negative.
+    pub fn amount(&self, measure: AllocationMeasure) -> f64 {
+        self.amounts.get(measure.field()).copied().unwrap_or(0.0)
+    }
+
+    fn of_marker(marker: &Marker) -> Self {
+        let (start, end) = match marker.timing {
+            MarkerTiming::Interval(start, end) => (start, Some(end.max(start))),
+            timing => (timing.first(), None),
+        };
+        let amounts = AllocationMeasure::ALL.map(|it| number(marker, it.field()).unwrap_or(0.0).max(0.0));
+        Self { stack: marker.stack, start, end, amounts }
+    }
+}
+
 impl Profile {
     /// The measures of allocations that the profile has. O(kinds of markers).
     pub fn allocation_measures(&self) -> &'static [AllocationMeasure] {
@@ -126,17 +156,22 @@ impl Profile {
         self.marker_schemas.iter().position(is_it).map(MarkerSchemaId::from_index)
     }
 
-    /// The groups of blocks of a thread: their stack, and the amounts of [`AllocationMeasure::ALL`] in that order.
-    pub fn allocated_groups(
-        &self,
-        thread: ThreadIndex,
-    ) -> impl Iterator<Item = (Option<StackId>, [f64; AllocationMeasure::ALL.len()])> {
+    /// Whether a marker of this profile stands for allocated blocks.
+    pub fn is_allocated_group(&self, marker: &Marker) -> bool {
+        marker.schema.is_some_and(|schema| self.marker_schema(schema).name == ALLOCATION_SCHEMA)
+    }
+
+    /// The groups of blocks of a thread, in the order of its markers.
+    pub fn allocated_groups(&self, thread: ThreadIndex) -> impl Iterator<Item = AllocatedGroup> {
+        self.allocated_by(self.thread(thread))
+    }
+
+    /// The same for one of its threads.
+    pub(crate) fn allocated_by(&self, thread: &Thread) -> impl Iterator<Item = AllocatedGroup> {
         let schema = self.allocation_schema_id();
-        let markers = self.thread(thread).markers.iter();
+        let markers = thread.markers.iter();
         let groups = markers.filter(move |marker| schema.is_some() && marker.schema == schema);
-        groups.map(|marker| {
-            (marker.stack, AllocationMeasure::ALL.map(|it| number(marker, it.field()).unwrap_or(0.0)))
-        })
+        groups.map(AllocatedGroup::of_marker)
     }
 
     /// The same profile with a measure of allocations instead of the samples. `None` if it has no allocations.
@@ -190,7 +225,6 @@ mod tests {
     use super::*;
     use crate::builder::ProfileBuilder;
     use crate::id::CategoryId;
-    use crate::marker::MarkerTiming;
     use crate::meta::Meta;
     use crate::thread::Process;
 

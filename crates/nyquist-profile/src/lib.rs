@@ -37,7 +37,7 @@ mod thread;
 pub mod well_known;
 mod window;
 
-pub use allocations::{AllocationMeasure, allocation_schema};
+pub use allocations::{AllocatedGroup, AllocationMeasure, allocation_schema};
 pub use builder::{CodeTables, ProfileBuilder};
 pub use category::{Category, CategoryColor, CategoryPair};
 pub use code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source, Stack};

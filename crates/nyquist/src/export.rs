@@ -12,7 +12,8 @@ use nyquist_analysis::{Index, Selection, View};
 #[cfg(feature = "parquet")]
 use nyquist_formats::{ProcessLabels, parquet};
 use nyquist_formats::{
-    SourcePaths, callgrind, chrome, csv, folded, otlp, perf_script, perfetto, pprof, speedscope,
+    SourcePaths, callgrind, chrome, csv, dhat, folded, heaptrack, otlp, perf_script, perfetto, pprof,
+    speedscope,
 };
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
@@ -45,6 +46,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         input::read(&args.file, &args.read.filter, &args.read.symbols, printer)?,
         &args.read.filter,
     )?;
+    if format.is_of_allocations() && profile.allocation_measures().is_empty() {
+        return Err(Failure::new(format!(
+            "{} has no allocations that nyquist has recorded",
+            args.file.display()
+        ))
+        .hint("nyquist record --alloc COMMAND"));
+    }
     if format == ExportFormat::Firefox {
         name_specially(&mut profile);
     } else {
@@ -148,6 +156,8 @@ pub(crate) fn write(
         // These formats need a file and are not written here.
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
         ExportFormat::Callgrind => callgrind::write(profile, &paths, &mut out),
+        ExportFormat::Heaptrack => heaptrack::write(profile, &paths, &mut out),
+        ExportFormat::Dhat => dhat::write(profile, &paths, &mut out),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
         ExportFormat::Viewer => nyquist_viewer::write_page(profile, &mut out),

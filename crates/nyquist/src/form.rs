@@ -50,11 +50,11 @@ impl FormatOfName {
 
     /// Whether a format may have this name.
     pub(crate) fn fits(self, format: ExportFormat) -> bool {
-        use ExportFormat::{Chrome, Firefox, Html, Speedscope, Viewer};
+        use ExportFormat::{Chrome, Dhat, Firefox, Html, Speedscope, Viewer};
         match self {
             Self::Nothing => true,
             // JSON of any format.
-            Self::Format(Firefox) => [Firefox, Speedscope, Chrome].contains(&format),
+            Self::Format(Firefox) => [Firefox, Speedscope, Chrome, Dhat].contains(&format),
             // Both kinds of page are a single HTML file.
             Self::Format(Html) => [Html, Viewer].contains(&format),
             Self::Format(named) => named == format,

@@ -1,21 +1,19 @@
-//! The cost of an allocation and its free to a program while they are recorded. heaptrack is measured too.
+//! What the recording of allocations costs a program, and how right its sums are, beside heaptrack and DHAT.
 
-use std::ffi::OsString;
+mod bench;
+mod cost;
+mod programs;
+mod sites;
+mod sums;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::cost::Measuring;
-use super::spread::cell;
+use self::bench::Bench;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
-
-/// What Python does: it makes and writes objects, most of them in its own arenas.
-const PYTHON: &str =
-    "import json; x=[{'a': [i] * 10, 'b': str(i)} for i in range(300000)]; json.loads(json.dumps(x))";
 
 /// The folder, and the amount of work.
 #[derive(clap::Args)]
@@ -32,9 +30,26 @@ pub(crate) struct Options {
     /// How often each is measured, in turn
     #[arg(long, default_value_t = 3)]
     rounds: u32,
+    /// How many recordings of known sums there are
+    #[arg(long, default_value_t = 50)]
+    runs: u32,
+    /// What is measured
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Cost, Part::Sums, Part::Sites])]
+    part: Vec<Part>,
 }
 
-/// Measures, and prints a table.
+/// A part of the measurement.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The CPU time of programs while they are recorded
+    Cost,
+    /// The mean of many recordings of known sums
+    Sums,
+    /// Sums and sites beside heaptrack and DHAT
+    Sites,
+}
+
+/// Measures, and prints tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().context("no such program")?,
@@ -46,57 +61,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let workloads = workloads::build_all()?;
     fs::create_dir_all(&options.folder)?;
     let folder = options.folder.canonicalize()?;
-    let measured = workloads.join("measured");
-    let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_mins(5) };
-    let pairs: Vec<OsString> =
-        [workloads.join("allocates").into(), "pairs".into(), options.pairs.to_string().into()].into();
-    let python: Vec<OsString> = ["/usr/bin/python3", "-c", PYTHON].map(OsString::from).into();
-    println!("\n| program | recorder | CPU time of both, s | time, s |\n|---|---|---|---|");
-    for (name, program) in [("allocations and frees", pairs), ("python3, json", python)] {
-        measure(options, &measuring, name, &program, &ways(&nyquist, &folder))?;
-    }
-    Ok(())
-}
-
-/// Measures a program with each recorder in turn.
-fn measure(
-    options: &Options,
-    measuring: &Measuring<'_>,
-    name: &str,
-    program: &[OsString],
-    ways: &[(&'static str, Vec<OsString>)],
-) -> Result<()> {
-    let mut rows = vec![Vec::new(); ways.len()];
-    for round in 1..=options.rounds {
-        for ((way, words), row) in ways.iter().zip(&mut rows) {
-            eprintln!("{name}, round {round}: {way}");
-            row.push(measuring.cost(&[words, program].concat())?);
+    let Options { pairs, rounds, runs, .. } = *options;
+    let bench = Bench { nyquist, folder, workloads: &workloads, pairs, rounds, runs };
+    for part in &options.part {
+        match part {
+            Part::Cost => cost::run(&bench)?,
+            Part::Sums => sums::run(&bench)?,
+            Part::Sites => sites::run(&bench)?,
         }
     }
-    for ((way, _), row) in ways.iter().zip(rows) {
-        let (cpu, wall) = (row.iter().map(|it| it.cpu), row.iter().map(|it| it.wall));
-        println!("| {name} | {way} | {} | {} |", cell(2, cpu), cell(2, wall));
-    }
     Ok(())
-}
-
-/// The recorders with their arguments, which stand before those of the program.
-fn ways(nyquist: &Path, folder: &Path) -> Vec<(&'static str, Vec<OsString>)> {
-    let record = |options: &[&str]| {
-        let mut words = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
-        words.extend(options.iter().map(OsString::from));
-        words.extend(["-o".into(), folder.join("alloc.json.gz").into(), "--".into()]);
-        words
-    };
-    let mut ways = vec![
-        ("none", Vec::new()),
-        ("nyquist record", record(&[])),
-        ("nyquist record --alloc", record(&["--alloc"])),
-        ("nyquist record --alloc --alloc-rate 1", record(&["--alloc", "--alloc-rate", "1"])),
-    ];
-    if Command::new("heaptrack").arg("--version").output().is_ok() {
-        let words = ["heaptrack", "-o"].map(OsString::from).into_iter();
-        ways.push(("heaptrack", words.chain([folder.join("heaptrack").into()]).collect()));
-    }
-    ways
 }

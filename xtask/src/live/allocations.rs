@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -18,16 +19,16 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("sampled_allocations_are_not_biased", sampled),
     Test::new("a_plain_user_records_allocations", plain_user),
     Test::new("a_disturbed_program_allocates_as_alone", disturbed),
-    Test::new("a_static_program_is_recorded_without_them", without_allocations),
-    Test::new("other_formats_have_allocations", exported),
     Test::new("a_heading_says_nothing_of_time", headings),
     Test::new("a_musl_program_allocates_as_known", of_musl),
     Test::new("a_wrapped_allocator_is_recorded", wrapped),
+    Test::new("a_shell_script_works_as_alone", script),
+    Test::new("another_preloaded_allocator_is_used", other_allocator),
 ];
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
 /// blocks.
-const KNOWN: [(&str, [f64; 4]); 6] = [
+pub(super) const KNOWN: [(&str, [f64; 4]); 6] = [
     ("keeps", [2e6, 2e6, 2e6, 0.0]),
     ("temps", [3e6, 0.0, 0.0, 10_000.0]),
     ("peaks", [8e6, 0.0, 8e6, 1.0]),
@@ -87,7 +88,23 @@ fn sampled(test: &Context<'_>) -> Verdict {
             )?;
         }
     }
-    Ok(())
+    expect_error(test, &recorded, RATE)
+}
+
+/// Each sum is shown with its standard error, in the table and as JSON.
+fn expect_error(test: &Context<'_>, recorded: &Recorded, rate: f64) -> Verdict {
+    let json = report(test, recorded, "total")?;
+    let rows = json["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"] == "temps").context("temps is missing")?;
+    let total = row["total"].as_f64().context("no total")?;
+    let error = (rate * total).sqrt();
+    let stated = row["total_error"].as_f64().context("no error")?;
+    expect((stated - error).abs() <= 1e-6 * error, format_args!("the error is {stated}, not {error}"))?;
+    let table = test.nyquist(&["report", "--event", "total"]).path(&recorded.path).run()?.succeeded()?;
+    let share = format!("± {:.1}%", 100.0 * error / total);
+    let table = table.stdout_text();
+    let line = table.lines().find(|line| line.ends_with(" temps")).context("no line of temps")?;
+    expect_contains("the table", line, &share)
 }
 
 fn plain_user(test: &Context<'_>) -> Verdict {
@@ -109,40 +126,6 @@ fn disturbed(test: &Context<'_>) -> Verdict {
     let all = report(test, &recorded, "total")?;
     expect_eq("allocated at the exit", total(&all, "at_exit"), 777.0)?;
     expect_eq("allocated at the end of threads", total(&all, "at_thread_end"), 10_000.0)
-}
-
-/// What cannot be recorded is said in a sentence, and CPU time is recorded all the same.
-fn without_allocations(test: &Context<'_>) -> Verdict {
-    let own = test.fresh("own.c");
-    let program = test.path("own").display().to_string();
-    fs::write(&own, "#include <stddef.h>\nvoid *malloc(size_t s) { static char m[1 << 20]; static size_t n; n += s; return m + n - s; }\nint main(int argc, char **argv) { volatile long i; for (i = 0; i < 50000000; i++); return argc < 2 || malloc(9) == 0; }\n")
-        .map_err(anyhow::Error::from)?;
-    let built =
-        Command::new("gcc").args(["-O1", "-o", &program]).arg(&own).status().map_err(anyhow::Error::from)?;
-    expect(built.success(), "gcc failed")?;
-    let linked = test.workload("shares-static").display().to_string();
-    // The first works for as many milliseconds, the other for its 50 million turns.
-    for (program, said) in [(&linked, "linked statically"), (&program, "an allocator of its own (malloc)")] {
-        let recorded = test.record_command(&[program, "50"]).options(&["--alloc"]).run()?;
-        let stderr = &recorded.finished.stderr;
-        expect_contains("what is said", stderr, "allocations are not recorded: ")?;
-        expect_contains("what is said", stderr, said)?;
-        expect(!recorded.profile.threads.is_empty(), "no CPU time was recorded")?;
-    }
-    Ok(())
-}
-
-fn exported(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
-    let folded = test.path("total.folded");
-    let call = test.nyquist(&["export", "--event", "total", "-o"]).path(&folded).path(&recorded.path);
-    call.run()?.succeeded()?;
-    let text = fs::read_to_string(&folded).map_err(anyhow::Error::from)?;
-    let temps = text.lines().filter(|line| line.contains(";temps ") || line.contains(";temps;"));
-    let bytes: f64 = temps.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
-    expect_eq("bytes of a function", bytes, 3e6)?;
-    let refused = test.nyquist(&["report", "--event", "nothing"]).path(&recorded.path).run()?;
-    expect_contains("the refusal", &refused.stderr, "temporary")
 }
 
 /// Bytes have no kernel's share, and no CPU time. Only the event's name says what they are.
@@ -214,6 +197,43 @@ fn wrapped(test: &Context<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// What many small programs do, one after another and in pipes.
+const SCRIPT: &str = "set -e; cd \"$1\"; seq 1 20000 > a; sort -r a | head -5000 | tail -2500 | cut -c1-3 | uniq -c | sort -n | tee b | wc -l
+cp a c; mv c e; ln -s e l; tr 1 x < l | md5sum | cut -d' ' -f1; split -l 1000 a p; ls p* | wc -l; cmp a e && echo same
+sort a > s; join s s | wc -l; paste a e | sed -n 5p; od -c b | head -2; find . -name 'p*' | xargs cat | wc -c; grep -c 7 a; rm a b e l s p*";
+
+fn script(test: &Context<'_>) -> Verdict {
+    let folder = test.fresh("work");
+    fs::create_dir_all(&folder).map_err(anyhow::Error::from)?;
+    let folder = folder.display().to_string();
+    let words = ["sh", "-c", SCRIPT, "sh", &folder];
+    let alone = test.program(words[0]).args(&words[1..]).run()?.succeeded()?;
+    for rate in ["524288", "1"] {
+        let recorded = test.record_command(&words).options(&["--alloc", "--alloc-rate", rate]).run()?;
+        expect_eq("the status", recorded.finished.code(), 0)?;
+        expect_eq("the script's output", recorded.finished.stdout_text(), alone.stdout_text())?;
+    }
+    Ok(())
+}
+
+/// The library is before those that the user preloads, and calls their allocator.
+fn other_allocator(test: &Context<'_>) -> Verdict {
+    const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    if !Path::new(JEMALLOC).exists() {
+        return skip("there is no libjemalloc");
+    }
+    let preload = format!("LD_PRELOAD={JEMALLOC}");
+    let program = test.workload("allocates").display().to_string();
+    let recorded =
+        test.record_command(&[&preload, &program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let report = report(test, &recorded, "total")?;
+    for (function, [sum, ..]) in KNOWN {
+        expect_eq(function, total(&report, function), sum)?;
+    }
+    let is_mapped = recorded.profile.lib("libjemalloc.so.2").is_ok();
+    expect(is_mapped, "the program did not use the other allocator")
 }
 
 /// The total of a function of Rust's, whose name has its crate before it.

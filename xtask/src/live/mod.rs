@@ -10,6 +10,8 @@ mod aarch64;
 mod agent;
 mod agent_failures;
 mod agents;
+mod allocation_exports;
+mod allocation_refusals;
 mod allocations;
 mod annotate;
 mod arm_machine;
@@ -164,6 +166,8 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("control_groups", control_groups::TESTS),
     ("counters", counters::TESTS),
     ("allocations", allocations::TESTS),
+    ("allocation_exports", allocation_exports::TESTS),
+    ("allocation_refusals", allocation_refusals::TESTS),
     ("events", events::TESTS),
     ("own_files", own_files::TESTS),
     ("swapped_files", swapped_files::TESTS),

@@ -27,6 +27,8 @@ struct GroupKey {
     row: ThreadIndex,
     stack: Option<StackId>,
     slice: u64,
+    /// The slice in which they were freed; `None` while they are allocated.
+    end: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,8 +36,19 @@ struct Group {
     key: GroupKey,
     /// The time of its first allocation.
     first: Timestamp,
+    /// The time of its last free.
+    last: Timestamp,
     distance: u64,
     sums: HeapSums,
+}
+
+impl Group {
+    /// Adds a group of the same key, with both settled.
+    fn merge(&mut self, other: &Self) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.sums.merge(&other.sums);
+    }
 }
 
 /// A block that is allocated.
@@ -46,6 +59,8 @@ struct Block {
     size: u64,
     number: u64,
     time: Timestamp,
+    /// How many peaks the heap had had before it.
+    peaks: u64,
 }
 
 /// What all blocks of a heap are together.
@@ -94,6 +109,8 @@ pub(crate) struct AllocatedGroup {
     pub(crate) row: ThreadIndex,
     pub(crate) stack: Option<StackId>,
     pub(crate) first: Timestamp,
+    /// When the last one was freed, if all were.
+    pub(crate) end: Option<Timestamp>,
     pub(crate) distance: u64,
     pub(crate) total: Amount,
     pub(crate) live: Amount,
@@ -145,12 +162,12 @@ impl Heaps {
         if is_due {
             heap.shown = now;
         }
-        let key = GroupKey { heap: allocation.heap, row, stack, slice: now.0 / self.slice_ns };
-        let group = self.group(key, now, allocation.distance, peaks);
+        let key = GroupKey { heap: allocation.heap, row, stack, slice: 0, end: None };
+        let group = self.group(key, (now, None), allocation.distance, peaks);
         let amount = Amount::of_block(allocation.size, allocation.distance);
         self.groups[group as usize].sums.add(amount, peaks);
         let (size, number) = (allocation.size, allocation.number);
-        self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now });
+        self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now, peaks });
         is_due.then_some(level)
     }
 
@@ -193,32 +210,59 @@ impl Heaps {
         let Some(block) = self.blocks.get(&id).copied().filter(|block| block.time <= now) else {
             return false;
         };
-        self.blocks.remove(&id);
         let heap = self.by_id.entry(id.0).or_insert(Heap::EMPTY);
         heap.live = heap.live.saturating_sub(block.size);
         let peaks = heap.peaks;
-        if let Some(group) = self.groups.get_mut(block.group as usize) {
+        if let Some(group) = self.groups.get(block.group as usize) {
+            let (key, distance) = (group.key, group.distance);
+            let ended = self.group(key, (block.time, Some(now)), distance, peaks);
             let is_temporary = by == Some((block.tid, block.number));
-            group.sums.remove(Amount::of_block(block.size, group.distance), peaks, is_temporary);
+            self.move_block(id, ended, peaks, is_temporary);
         }
+        self.blocks.remove(&id);
         true
     }
 
-    /// The group of a key, which is made if there is none.
-    fn group(&mut self, mut key: GroupKey, now: Timestamp, distance: u64, peaks: u64) -> u32 {
-        if let Some(&group) = self.by_key.get(&key) {
-            return group;
+    /// Moves a block that is freed to the group of those that were freed about the same time.
+    fn move_block(&mut self, id: (HeapId, u64), ended: u32, peaks: u64, is_temporary: bool) {
+        // The number of its group has changed if groups were merged.
+        let Some(block) = self.blocks.get(&id) else { return };
+        let Some(group) = self.groups.get_mut(block.group as usize) else { return };
+        let amount = Amount::of_block(block.size, group.distance);
+        let was_at_peak = block.peaks < peaks;
+        group.sums.remove(amount, peaks, was_at_peak);
+        if let Some(ended) = self.groups.get_mut(ended as usize) {
+            ended.sums.add_ended(amount, peaks, was_at_peak, is_temporary);
         }
-        while self.groups.len() >= MAX_GROUPS && self.merge() {
-            key.slice = now.0 / self.slice_ns;
-            if let Some(&group) = self.by_key.get(&key) {
-                return group;
-            }
+    }
+
+    /// The group of blocks that are as those of a key, with these times of their allocation and free. It is made if there
+    /// is none.
+    fn group(
+        &mut self,
+        key: GroupKey,
+        (first, end): (Timestamp, Option<Timestamp>),
+        distance: u64,
+        peaks: u64,
+    ) -> u32 {
+        let at =
+            |slice_ns| GroupKey { slice: first.0 / slice_ns, end: end.map(|end| end.0 / slice_ns), ..key };
+        let mut known = self.by_key.get(&at(self.slice_ns)).copied();
+        while known.is_none() && self.groups.len() >= MAX_GROUPS && self.merge() {
+            known = self.by_key.get(&at(self.slice_ns)).copied();
         }
-        let group = self.groups.len() as u32;
-        self.groups.push(Group { key, first: now, distance, sums: HeapSums::new(peaks) });
-        self.by_key.insert(key, group);
-        group
+        let last = end.unwrap_or(first);
+        if let Some(number) = known
+            && let Some(group) = self.groups.get_mut(number as usize)
+        {
+            (group.first, group.last) = (group.first.min(first), group.last.max(last));
+            return number;
+        }
+        let number = self.groups.len() as u32;
+        let key = at(self.slice_ns);
+        self.groups.push(Group { key, first, last, distance, sums: HeapSums::new(peaks) });
+        self.by_key.insert(key, number);
+        number
     }
 
     /// Makes groups span twice the time. Returns whether they can get any longer.
@@ -231,10 +275,11 @@ impl Heaps {
             let peaks = self.by_id.get(&group.key.heap).map_or(0, |heap| heap.peaks);
             group.sums.settle(peaks);
             group.key.slice /= 2;
+            group.key.end = group.key.end.map(|end| end / 2);
             let place = *self.by_key.entry(group.key).or_insert(self.groups.len() as u32);
             places.push(place);
             match self.groups.get_mut(place as usize) {
-                Some(known) => known.sums.merge(&group.sums),
+                Some(known) => known.merge(&group),
                 None => self.groups.push(group),
             }
         }
@@ -250,11 +295,12 @@ impl Heaps {
         let finished = |mut group: Group| {
             group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
             let HeapSums { total, live, peak, temporary, .. } = group.sums;
-            let GroupKey { row, stack, .. } = group.key;
+            let GroupKey { row, stack, end, .. } = group.key;
             AllocatedGroup {
                 row,
                 stack,
                 first: group.first,
+                end: end.map(|_| group.last),
                 distance: group.distance,
                 total,
                 live,
@@ -262,7 +308,9 @@ impl Heaps {
                 temporary,
             }
         };
-        let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().map(finished).collect();
+        let groups = std::mem::take(&mut self.groups).into_iter().map(finished);
+        // All blocks of a group may have been freed.
+        let mut groups: Vec<_> = groups.filter(|group| group.total.blocks > 0.0).collect();
         groups.sort_by_key(|group| group.first);
         groups
     }
@@ -286,10 +334,21 @@ mod tests {
         (ThreadIndex::from_index(0), Some(StackId::from_index(stack)))
     }
 
-    /// The bytes of each group: in all, live, and at the peak, then its temporary blocks.
+    /// The bytes of each stack: in all, live, and at the peak, then its temporary blocks.
+    fn sums_of(groups: &[AllocatedGroup]) -> Vec<[f64; 4]> {
+        let mut sums: Vec<(Option<StackId>, [f64; 4])> = Vec::new();
+        for it in groups {
+            let amounts = [it.total.bytes, it.live.bytes, it.peak.bytes, it.temporary.blocks];
+            match sums.iter_mut().find(|(stack, _)| *stack == it.stack) {
+                Some((_, sum)) => *sum = std::array::from_fn(|at| sum[at] + amounts[at]),
+                None => sums.push((it.stack, amounts)),
+            }
+        }
+        sums.into_iter().map(|(_, sum)| sum).collect()
+    }
+
     fn sums(heaps: &mut Heaps) -> Vec<[f64; 4]> {
-        let groups = heaps.finish();
-        groups.iter().map(|it| [it.total.bytes, it.live.bytes, it.peak.bytes, it.temporary.blocks]).collect()
+        sums_of(&heaps.finish())
     }
 
     #[test]
@@ -340,10 +399,44 @@ mod tests {
             heaps.allocate(Timestamp(n * SLICE_NS), &allocation(n + 1, 8, (1, 0)), at(0));
         }
         heaps.free(Timestamp(count * SLICE_NS), &free(1, 0));
-        let sums = sums(&mut heaps);
-        assert!(sums.len() <= MAX_GROUPS / 2 + 10);
-        let sum = |at: usize| sums.iter().map(|it| it[at]).sum::<f64>();
-        let blocks = [0, 1, 2].map(|at| (sum(at) / 8.0).round() as u64);
+        let groups = heaps.finish();
+        assert!(groups.len() <= MAX_GROUPS / 2 + 10);
+        let blocks = [0, 1, 2].map(|at| (sums_of(&groups)[0][at] / 8.0).round() as u64);
         assert_eq!(blocks, [count, count - 1, count]);
+    }
+
+    #[test]
+    fn blocks_that_are_freed_have_an_end() {
+        let mut heaps = Heaps::default();
+        let slice = |n: u64| Timestamp(n * SLICE_NS);
+        for address in 1..=4 {
+            heaps.allocate(slice(0), &allocation(address, 10, (1, 0)), at(0));
+        }
+        for (address, time) in [(1, slice(0)), (2, slice(3)), (3, Timestamp(slice(3).0 + 9))] {
+            assert!(heaps.free(time, &free(address, 0)));
+        }
+        let ends: Vec<_> =
+            heaps.finish().iter().map(|it| (it.end, it.total.bytes, it.live.bytes, it.peak.bytes)).collect();
+        let late = Timestamp(slice(3).0 + 9);
+        assert_eq!(
+            ends,
+            [(None, 10.0, 10.0, 10.0), (Some(slice(0)), 10.0, 0.0, 10.0), (Some(late), 20.0, 0.0, 20.0)]
+        );
+    }
+
+    #[test]
+    fn groups_that_are_merged_keep_their_blocks() {
+        let mut heaps = Heaps::default();
+        let allocate = |heaps: &mut Heaps, n: u64| {
+            heaps.allocate(Timestamp(n * SLICE_NS), &allocation(n + 1, 8, (1, 0)), at(0));
+        };
+        for n in 0..MAX_GROUPS as u64 {
+            allocate(&mut heaps, n);
+        }
+        // There is no room for the group of this free, so groups are merged while the block is being moved.
+        let end = Timestamp(MAX_GROUPS as u64 * SLICE_NS);
+        assert!(heaps.free(end, &free(8, 0)) && !heaps.free(end, &free(8, 0)));
+        let count = MAX_GROUPS as f64 * 8.0;
+        assert_eq!(sums(&mut heaps), [[count, count - 8.0, count, 0.0]]);
     }
 }

@@ -68,10 +68,23 @@ impl HeapSums {
         self.live += amount;
     }
 
-    /// Removes a block that was freed.
-    pub(crate) fn remove(&mut self, amount: Amount, peaks: u64, is_temporary: bool) {
+    /// Removes a block that was freed, and was or was not there at the last peak.
+    pub(crate) fn remove(&mut self, amount: Amount, peaks: u64, was_at_peak: bool) {
         self.settle(peaks);
+        self.total -= amount;
         self.live -= amount;
+        if was_at_peak {
+            self.peak -= amount;
+        }
+    }
+
+    /// Adds a block that was removed from another group.
+    pub(crate) fn add_ended(&mut self, amount: Amount, peaks: u64, was_at_peak: bool, is_temporary: bool) {
+        self.settle(peaks);
+        self.total += amount;
+        if was_at_peak {
+            self.peak += amount;
+        }
         if is_temporary {
             self.temporary += amount;
         }

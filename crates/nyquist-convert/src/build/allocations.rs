@@ -26,7 +26,11 @@ impl ProfileSink {
         let schema = Some(&*SCHEMA);
         let content =
             Content { name: "allocations", schema, values: &values, category: None, stack: group.stack };
-        let timing = MarkerTiming::Instant(self.time(group.first));
+        let start = self.time(group.first);
+        let timing = match group.end {
+            Some(end) => MarkerTiming::Interval(start, self.time(end)),
+            None => MarkerTiming::Instant(start),
+        };
         self.markers.add(&mut self.builder, group.row, content, timing);
     }
 }

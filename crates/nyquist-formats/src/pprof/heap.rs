@@ -24,11 +24,10 @@ pub(super) fn sums(
     thread: ThreadIndex,
 ) -> FxHashMap<Option<StackId>, [u64; VALUES.len()]> {
     let mut by_stack: FxHashMap<_, [f64; VALUES.len()]> = FxHashMap::default();
-    for (stack, amounts) in profile.allocated_groups(thread) {
-        let sums = by_stack.entry(stack).or_default();
+    for group in profile.allocated_groups(thread) {
+        let sums = by_stack.entry(group.stack).or_default();
         for (sum, (_, measure)) in sums.iter_mut().zip(VALUES) {
-            let at = AllocationMeasure::ALL.iter().position(|it| *it == measure);
-            *sum += at.and_then(|at| amounts.get(at)).copied().unwrap_or(0.0);
+            *sum += group.amount(measure);
         }
     }
     by_stack.into_iter().map(|(stack, sums)| (stack, sums.map(|sum| sum.round() as u64))).collect()

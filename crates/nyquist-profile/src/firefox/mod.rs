@@ -16,6 +16,7 @@ mod gzip;
 mod idle_category;
 mod idle_rows;
 mod json;
+mod native_allocations;
 mod omit_counters;
 mod raw;
 mod raw_gecko;

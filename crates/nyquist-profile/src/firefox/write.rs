@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::FormatVersion;
 use super::gzip;
 use super::json::JsonWriter;
+use super::native_allocations::with_its_process;
 use super::row_names::row_names;
 use super::subset::Subset;
 use super::write_meta::write_meta;
@@ -89,7 +90,7 @@ fn write_document<W: Write>(
         let named = profile.threads().iter().zip(row_names(profile));
         json.column("threads", named, |json, (thread, name)| {
             if version == FormatVersion::V49 {
-                subset.select([thread]);
+                subset.select(with_its_process(profile, thread));
             }
             write_thread(json, profile, &subset, (thread, &name), version);
         });

@@ -7,6 +7,7 @@ use super::exact_rows::exact_rows;
 use super::first_view::shows_markers;
 use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
+use super::native_allocations::write_native_allocations;
 use super::subset::{Subset, is_interned};
 use super::wait_color::{COLOR_FIELD, color_of, has_colors};
 use super::write_tables::{write_code_tables, write_string_array};
@@ -57,6 +58,7 @@ pub(super) fn write_thread<W: Write>(
         }
         json.key("markers");
         write_markers(json, profile, subset, &thread.markers);
+        write_native_allocations(json, profile, subset, thread);
         if version == FormatVersion::V49 {
             write_code_tables(json, profile, subset, version);
             write_string_array(json, profile, subset);
@@ -193,9 +195,6 @@ fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Su
         json.key("type").string(schema.map_or("", |schema| &schema.name));
         if let Some(stack) = marker.stack {
             json.key("cause").object(|json| json.key("stack").integer(subset.stack(stack).into()));
-        }
-        if schema.is_some_and(has_colors) {
-            json.key(COLOR_FIELD).string(color_of(profile, marker));
         }
         if schema.is_some_and(has_colors) {
             json.key(COLOR_FIELD).string(color_of(profile, marker));

@@ -64,6 +64,10 @@ pub(crate) enum ExportFormat {
     PerfData,
     /// For KCachegrind and callgrind_annotate: .callgrind, callgrind.out.*
     Callgrind,
+    /// Allocations, for heaptrack_print and heaptrack_gui: .heaptrack
+    Heaptrack,
+    /// Allocations, for DHAT's viewer: .dhat.json, dhat.out.*
+    Dhat,
     /// The table of functions: .csv
     Csv,
     /// A page with the flame graph and the top functions, which opens without a server: .html
@@ -79,6 +83,7 @@ impl ExportFormat {
         let endings = [
             (".speedscope.json", Self::Speedscope),
             (".trace.json", Self::Chrome),
+            (".dhat.json", Self::Dhat),
             (".json.gz", Self::Firefox),
             (".json", Self::Firefox),
             (".pb.gz", Self::Pprof),
@@ -93,12 +98,20 @@ impl ExportFormat {
             (".perf", Self::PerfScript),
             (".data", Self::PerfData),
             (".callgrind", Self::Callgrind),
+            (".heaptrack", Self::Heaptrack),
             (".csv", Self::Csv),
             (".html", Self::Html),
         ];
         let named = endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format);
-        // Callgrind's default name of a file, which ends with the process id.
-        named.or_else(|| name.starts_with("callgrind.out").then_some(Self::Callgrind))
+        // The default names of callgrind's and DHAT's files end with the process id.
+        let with_id = [("callgrind.out", Self::Callgrind), ("dhat.out", Self::Dhat)];
+        let begun = || with_id.into_iter().find(|(start, _)| name.starts_with(start));
+        named.or_else(|| begun().map(|(_, format)| format))
+    }
+
+    /// Whether it has allocations and nothing else.
+    pub(crate) fn is_of_allocations(self) -> bool {
+        matches!(self, Self::Heaptrack | Self::Dhat)
     }
 
     /// Whether it is not for a terminal.
@@ -112,7 +125,7 @@ impl ExportFormat {
 
     /// Whether a file of it is JSON, if it is text at all.
     pub(crate) fn is_json(self) -> bool {
-        matches!(self, Self::Speedscope | Self::Chrome | Self::Firefox)
+        matches!(self, Self::Speedscope | Self::Chrome | Self::Firefox | Self::Dhat)
     }
 }
 
@@ -139,6 +152,9 @@ mod tests {
         check("/tmp/callgrind.out.77", Some(ExportFormat::Callgrind));
         #[cfg(feature = "parquet")]
         check("x.parquet", Some(ExportFormat::Parquet));
+        check("x.heaptrack", Some(ExportFormat::Heaptrack));
+        check("x.dhat.json", Some(ExportFormat::Dhat));
+        check("dhat.out.77", Some(ExportFormat::Dhat));
         check("x.svg", None);
         check("-", None);
     }

@@ -145,6 +145,7 @@ pub(super) mod number {
     pub(crate) const OPENAT: usize = 257;
     pub(crate) const READLINKAT: usize = 267;
     pub(crate) const FALLOCATE: usize = 285;
+    pub(crate) const PRLIMIT64: usize = 302;
 }
 
 /// The numbers of system calls.
@@ -163,4 +164,5 @@ pub(super) mod number {
     pub(crate) const GETTID: usize = 178;
     pub(crate) const MMAP: usize = 222;
     pub(crate) const MADVISE: usize = 233;
+    pub(crate) const PRLIMIT64: usize = 261;
 }

@@ -65,13 +65,24 @@ pub(super) fn is_readable(address: usize) -> bool {
     unsafe { call(number::RT_SIGPROCMASK, [usize::MAX >> 1, aligned, 0, 8, 0, 0]) != FAULT }
 }
 
-/// A new file of a path, with its space. `None` if there is such a file or no space. The path ends with a zero.
-pub(super) fn new_file(path: &[u8], len: usize) -> Option<usize> {
+/// What became of a new file.
+pub(super) enum NewFile {
+    /// It was made, with its space.
+    Made(usize),
+    /// There is one of that name.
+    Exists,
+    /// It cannot be made, or is left empty, because there is no space: the recorder sees that.
+    NoSpace,
+}
+
+/// Makes a new file of a path, with its space. The path ends with a zero.
+pub(super) fn new_file(path: &[u8], len: usize) -> NewFile {
+    const EXISTS: isize = -17;
     const READ_WRITE_NEW: usize = 0o2 | 0o100 | 0o200;
     const CLOSE_ON_EXEC_NO_LINKS: usize = 0o2_000_000;
     const MODE: usize = 0o600;
     if path.last() != Some(&0) {
-        return None;
+        return NewFile::NoSpace;
     }
     // SAFETY: the path ends with a zero and outlives the call.
     let file = unsafe {
@@ -80,14 +91,27 @@ pub(super) fn new_file(path: &[u8], len: usize) -> Option<usize> {
             [AT_FDCWD, path.as_ptr() as usize, READ_WRITE_NEW | CLOSE_ON_EXEC_NO_LINKS, MODE, 0, 0],
         )
     };
-    let file = usize::try_from(file).ok()?;
-    // Memory that is mapped and has no space would end the program when it is written.
+    let Ok(made) = usize::try_from(file) else {
+        return if file == EXISTS { NewFile::Exists } else { NewFile::NoSpace };
+    };
+    // Memory that is mapped and has no space would end the program when it is written, and so would the signal of the
+    // kernel for a file that is longer than the program may make.
     // SAFETY: the descriptor is this function's own.
-    if unsafe { call(number::FALLOCATE, [file, 0, 0, len, 0, 0]) } == 0 {
-        return Some(file);
+    if len as u64 <= most_bytes_of_files() && unsafe { call(number::FALLOCATE, [made, 0, 0, len, 0, 0]) } == 0
+    {
+        return NewFile::Made(made);
     }
-    close(file);
-    None
+    close(made);
+    NewFile::NoSpace
+}
+
+/// How long the files are that the program may write; 0 if that is not known.
+fn most_bytes_of_files() -> u64 {
+    const FILE_SIZE: usize = 1;
+    let mut limits = [0_u64; 2];
+    // SAFETY: the kernel writes two words.
+    let status = unsafe { call(number::PRLIMIT64, [0, FILE_SIZE, 0, limits.as_mut_ptr() as usize, 0, 0]) };
+    if status == 0 { limits[0] } else { 0 }
 }
 
 /// Opens a file to read it. The path ends with a zero.

@@ -1,39 +1,33 @@
 //! Which stacks were written already: the copy of a stack is written once, and later its hash alone.
 //!
-//! The hash has every word of the copy that can matter to a walk: all that may be an address of code, and all that
-//! point into the stack. Words of other memory, and numbers, differ from call to call and do not matter. Code is
-//! whatever is not known to be data, so that code which was just loaded counts, too.
+//! The hash has every word of the copy that can matter to a walk ([`CodeMap`]).
 
 use super::calls;
+use super::code_map::{CodeMap, mix};
+use super::last_stack::{LastStack, WORD};
+use crate::protocol::MAX_STACK;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// How many hashes are kept. When there are more, they are forgotten, and stacks are written again.
 const PLACES: usize = 1 << 16;
 
-/// The most ranges of data that are told apart.
-const MAX_RANGES: usize = 1 << 10;
+/// Of how many threads the last stack is kept.
+const THREADS: usize = 8;
+
+/// A stack that is longer than its copy is hashed from a multiple of this on, which does not move with each call.
+const STEP: u64 = 4096;
 
 /// How long it is believed that memory has not changed.
 const FRESH_NS: u64 = 20_000_000;
 
-/// Addresses of programs are below this one.
-const END_OF_ADDRESSES: u64 = 1 << 47;
-
-/// Where data is, and which stacks are known. Used with the process's lock held.
+/// Where code is, and which stacks are known. Used with the process's lock held.
 struct Known {
-    ranges: [(u64, u64); MAX_RANGES],
-    count: usize,
-    /// Whether there are more ranges than have room.
-    is_full: bool,
-    /// Where the first code is.
-    first_code: u64,
-    /// A number for all ranges of code.
-    code: u64,
+    map: CodeMap,
     read_at: u64,
     hashes: *mut u64,
     held: usize,
-    buffer: [u8; 4096],
+    last: [LastStack; THREADS],
 }
 
 struct Shared(UnsafeCell<Known>);
@@ -42,22 +36,23 @@ struct Shared(UnsafeCell<Known>);
 unsafe impl Sync for Shared {}
 
 static KNOWN: Shared = Shared(UnsafeCell::new(Known {
-    ranges: [(0, 0); MAX_RANGES],
-    count: 0,
-    is_full: false,
-    first_code: 0,
-    code: 0,
+    map: CodeMap::EMPTY,
     read_at: 0,
     hashes: core::ptr::null_mut(),
     held: 0,
-    buffer: [0; 4096],
+    last: [const { LastStack::NONE }; THREADS],
 }));
 
 /// The recording that the hashes belong to.
 static RECORDING: AtomicU64 = AtomicU64::new(0);
 
-/// The hash of a stack, and whether it was known. The hash is 0 if none can be made. Called with the lock held.
-pub(super) fn look_up(recording: u32, now: u64, registers: [u64; 3], stack: &[u8]) -> (u64, bool) {
+/// The hash of a thread's stack, and whether it was known. The hash is 0 if none can be made. Called with the lock held.
+pub(super) fn look_up(
+    (recording, thread): (u32, u32),
+    now: u64,
+    registers: [u64; 3],
+    stack: &[u8],
+) -> (u64, bool) {
     // SAFETY: the caller holds the lock, so nobody else uses it.
     let known = unsafe { &mut *KNOWN.0.get() };
     if RECORDING.swap(recording.into(), Ordering::Relaxed) != u64::from(recording) {
@@ -69,44 +64,32 @@ pub(super) fn look_up(recording: u32, now: u64, registers: [u64; 3], stack: &[u8
         known.read_maps();
         known.read_at = now;
     }
-    if known.is_full || known.count == 0 {
+    if !known.map.is_known() {
         return (0, false);
     }
-    let hash = known.hash(registers, stack);
+    let hash = known.hash(thread, registers, stack);
     (hash, known.insert(hash))
 }
 
 impl Known {
-    /// The hash of the words of a stack that matter.
-    fn hash(&self, [ip, sp, fp]: [u64; 3], stack: &[u8]) -> u64 {
-        let len = stack.len() as u64;
-        let mut hash = mix(mix(self.code, ip), fp.wrapping_sub(sp));
-        let mut last = (0, 0);
-        for (word, place) in stack.chunks_exact(8).zip(0_u64..) {
-            let word = word.try_into().map_or(0, u64::from_le_bytes);
-            if word.wrapping_sub(sp) <= len {
-                hash = mix(mix(hash, place), word.wrapping_sub(sp));
-            } else if word >= self.first_code && word < END_OF_ADDRESSES && !self.is_data(word, &mut last) {
-                hash = mix(mix(hash, place), word);
-            }
+    /// The hash of the words of a stack that matter, from the outermost on: most of them are those of the thread's last
+    /// stack.
+    fn hash(&mut self, thread: u32, [ip, sp, fp]: [u64; 3], stack: &[u8]) -> u64 {
+        let end = sp.wrapping_add(stack.len() as u64);
+        // What is not known to be the end of the stack moves with the stack pointer.
+        let fixed = if stack.len() == MAX_STACK { (end & !(STEP - 1)).max(sp) } else { end };
+        let (inner, outer) = stack.split_at((fixed.wrapping_sub(sp) as usize).min(stack.len()));
+        let Self { map, last, .. } = self;
+        let mut range = (0, 0);
+        let mut add = |hash, word| map.add_word(hash, word, fixed, &mut range);
+        let mut hash = match last.get_mut(thread as usize % THREADS) {
+            Some(last) => last.hash((thread, fixed), inner, &mut add),
+            None => 0,
+        };
+        for bytes in outer.rchunks_exact(WORD) {
+            hash = add(hash, bytes.try_into().map_or(0, u64::from_le_bytes));
         }
-        hash | 1
-    }
-
-    /// Whether a word points to data. The last range that had one is looked at first.
-    fn is_data(&self, word: u64, last: &mut (u64, u64)) -> bool {
-        if word >= last.0 && word < last.1 {
-            return true;
-        }
-        let ranges = self.ranges.get(..self.count).unwrap_or(&[]);
-        let at = ranges.partition_point(|(_, end)| *end <= word);
-        match ranges.get(at).filter(|(start, _)| *start <= word) {
-            Some(range) => {
-                *last = *range;
-                true
-            }
-            None => false,
-        }
+        mix(mix(mix(mix(hash, map.code), ip), fp.wrapping_sub(sp)), stack.len() as u64) | 1
     }
 
     /// Inserts a hash. Returns whether it was there.
@@ -146,133 +129,36 @@ impl Known {
 
     /// Reads where data and code are. Hashes are forgotten if code has changed.
     fn read_maps(&mut self) {
-        (self.count, self.is_full, self.first_code) = (0, true, u64::MAX);
-        let Some(file) = calls::open_to_read(b"/proc/self/maps\0") else { return };
-        let before = self.code;
-        (self.is_full, self.code) = (false, 0);
-        let mut line = Line::default();
-        loop {
-            let count = calls::read(file, &mut self.buffer);
-            if count == 0 {
-                break;
-            }
-            for at in 0..count {
-                let byte = self.buffer.get(at).copied().unwrap_or(0);
-                if line.take(byte) {
-                    self.add(&line);
-                    line = Line::default();
-                }
-            }
-        }
-        calls::close(file);
-        if before != self.code {
+        let before = self.map.code;
+        self.map.read();
+        if before != self.map.code {
             self.forget();
         }
-    }
-
-    /// Adds the range of a line.
-    fn add(&mut self, line: &Line) {
-        let Line { start, end, is_code, .. } = *line;
-        if is_code {
-            self.first_code = self.first_code.min(start);
-            self.code = mix(mix(self.code, start), end);
-            return;
-        }
-        let last = self.count.checked_sub(1).and_then(|last| self.ranges.get_mut(last));
-        if let Some(last) = last.filter(|last| last.1 == start) {
-            last.1 = end;
-        } else if let Some(place) = self.ranges.get_mut(self.count) {
-            *place = (start, end);
-            self.count += 1;
-        } else {
-            self.is_full = true;
+        // Words may mean something else now.
+        for last in &mut self.last {
+            last.forget();
         }
     }
-}
-
-/// A line of `/proc/self/maps`, as far as it was read: `START-END rwxp ...`.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    start: u64,
-    end: u64,
-    is_code: bool,
-    /// How many fields have ended.
-    fields: u32,
-}
-
-impl Line {
-    /// Takes the next byte. Returns whether it has ended the line.
-    fn take(&mut self, byte: u8) -> bool {
-        match (self.fields, byte) {
-            (_, b'\n') => return true,
-            (0, b'-') | (1 | 2, b' ') => self.fields += 1,
-            (0, _) => self.start = self.start << 4 | digit(byte),
-            (1, _) => self.end = self.end << 4 | digit(byte),
-            (2, b'x') => self.is_code = true,
-            _ => {}
-        }
-        false
-    }
-}
-
-fn digit(byte: u8) -> u64 {
-    match byte {
-        b'0'..=b'9' => u64::from(byte - b'0'),
-        b'a'..=b'f' => u64::from(byte - b'a' + 10),
-        _ => 0,
-    }
-}
-
-fn mix(hash: u64, word: u64) -> u64 {
-    (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[expect(clippy::large_stack_arrays, reason = "a test's stack has room for it")]
     fn known() -> Box<Known> {
-        let mut known = Box::new(Known {
-            ranges: [(0, 0); MAX_RANGES],
-            count: 0,
-            is_full: false,
-            first_code: u64::MAX,
-            code: 0,
+        Box::new(Known {
+            map: CodeMap::EMPTY,
             read_at: 0,
             hashes: core::ptr::null_mut(),
             held: 0,
-            buffer: [0; 4096],
-        });
-        let mut line = Line::default();
-        for byte in b"1000-2000 r-xp 0 x\n2000-3000 r--p 0 y-z\n3000-4000 rw-p 0 \n7000-8000 rwxp 0\n" {
-            if line.take(*byte) {
-                known.add(&line);
-                line = Line::default();
-            }
-        }
-        known
+            last: [const { LastStack::NONE }; THREADS],
+        })
     }
 
-    fn hash(known: &Known, words: [u64; 4]) -> u64 {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        known.hash([0x1100, 0x9000, 0x9010], &bytes)
-    }
-
-    #[test]
-    fn only_words_that_matter_are_hashed() {
-        let known = known();
-        assert_eq!((known.count, known.ranges[0], known.first_code), (1, (0x2000, 0x4000), 0x1000));
-        let first = hash(&known, [0x1234, 7, 0x2500, 0x9018]);
-        assert_eq!(hash(&known, [0x1234, 999, 0x3fff, 0x9018]), first, "numbers and data");
-        for other in [
-            [0x1235, 7, 0x2500, 0x9018],
-            [0x1234, 7, 0x2500, 0x9010],
-            // Memory that is not known may be code.
-            [0x1234, 7, 0x5000, 0x9018],
-            [7, 0x1234, 0x2500, 0x9018],
-        ] {
-            assert_ne!(hash(&known, other), first, "{other:x?}");
-        }
+    /// An address of code.
+    fn code() -> u64 {
+        mix as fn(u64, u64) -> u64 as usize as u64
     }
 
     #[test]
@@ -281,5 +167,50 @@ mod tests {
         assert!(!known.insert(9) && known.insert(9) && !known.insert(11));
         known.forget();
         assert!(!known.insert(9));
+    }
+
+    #[test]
+    fn the_hash_does_not_depend_on_the_last_stack() {
+        let (mut known, mut anew) = (known(), known());
+        known.map.read();
+        anew.map.read();
+        let (mut seed, end) = (1_u64, 0x7ffd_0000_0000_u64);
+        let mut stack = vec![0_u8; MAX_STACK + 512];
+        for turn in 0..300_u64 {
+            // Calls and returns of different depths change the inner part.
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let depth = 8 * (1 + (seed >> 33) as usize % (stack.len() / 8));
+            let start = stack.len() - depth;
+            for at in (start..start + depth.min(200)).step_by(8) {
+                stack[at..at + 8].copy_from_slice(&(code() + turn % 7).to_le_bytes());
+            }
+            let copy = &stack[start..start + depth.min(MAX_STACK)];
+            let registers = [0x5000_0000 + turn % 3, end - depth as u64, end];
+            let thread = 1 + 8 * (turn % 2) as u32;
+            anew.last.iter_mut().for_each(LastStack::forget);
+            assert_eq!(
+                known.hash(thread, registers, copy),
+                anew.hash(thread, registers, copy),
+                "turn {turn}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_word_of_a_stack_matters() {
+        let mut known = known();
+        known.map.read();
+        let end = 0x7ffd_0000_0000_u64;
+        for len in [8, 504, 512, 1024, 4104, MAX_STACK] {
+            let mut stack = vec![0_u8; len];
+            let registers = [0x5000_0000, end - len as u64, end];
+            let first = known.hash(1, registers, &stack);
+            for at in (0..len).step_by(8) {
+                stack[at..at + 8].copy_from_slice(&code().to_le_bytes());
+                assert_ne!(known.hash(1, registers, &stack), first, "{at} of {len}");
+                stack[at..at + 8].fill(0);
+            }
+            assert_eq!(known.hash(1, registers, &stack), first);
+        }
     }
 }

@@ -4,10 +4,12 @@ mod arch;
 #[cfg(nyquist_preloaded)]
 mod bootstrap;
 mod calls;
+mod code_map;
 mod distance;
 #[cfg(nyquist_preloaded)]
 mod hooks;
 mod known_stacks;
+mod last_stack;
 #[cfg(nyquist_preloaded)]
 mod next;
 mod process;

@@ -13,6 +13,12 @@ const ON: u32 = 1;
 /// They are not, and never will be.
 const OFF: u32 = 2;
 
+/// How often a thread looks whether the lock is free before it sleeps.
+const MAX_TURNS: u32 = 512;
+
+/// How long it sleeps at a time.
+const LOCK_PAUSE_NS: u64 = 100_000;
+
 /// The most bytes of the folder's path.
 const MAX_PATH: usize = 256;
 
@@ -166,9 +172,15 @@ pub(super) fn open_file() -> Option<SharedFile> {
         put_number(&mut path, &mut at, number);
         put(&mut path, &mut at, b".");
         put(&mut path, &mut at, EXTENSION.as_bytes());
-        if let Some(made) = SharedFile::make(path.get(..=at)?, process, rate()) {
-            FILE.store(made.address(), Ordering::Release);
-            return Some(made);
+        let len = SharedFile::len_at(rate());
+        match calls::new_file(path.get(..=at)?, len) {
+            calls::NewFile::Made(file) => {
+                let Some(made) = SharedFile::map(file, len, process, rate()) else { break };
+                FILE.store(made.address(), Ordering::Release);
+                return Some(made);
+            }
+            calls::NewFile::Exists => {}
+            calls::NewFile::NoSpace => break,
         }
     }
     turn_off();
@@ -200,12 +212,15 @@ fn put_number(path: &mut [u8], at: &mut usize, number: u32) {
     put(path, at, digits.get(first..).unwrap_or(&[]));
 }
 
-/// Takes the lock. Whoever has it allocates nothing and does not wait long.
+/// Takes the lock. Whoever has it allocates nothing, and waits for the recorder only where each allocation is recorded.
 pub(super) fn lock() {
     let mut turns = 0_u32;
     while LOCK.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        turns += 1;
-        if turns % 64 == 0 {
+        turns = turns.saturating_add(1);
+        if turns > MAX_TURNS {
+            // Its holder waits for the recorder.
+            calls::sleep_ns(LOCK_PAUSE_NS);
+        } else if turns % 64 == 0 {
             calls::yield_now();
         } else {
             core::hint::spin_loop();

@@ -195,7 +195,7 @@ fn append(thread: &ThreadState, file: SharedFile, (address, size): (usize, usize
     let now = calls::now();
     let registers = [caller.ip as u64, caller.sp as u64, caller.fp as u64];
     let (hash, is_known) = if process::rate() <= MAX_HASHED_RATE {
-        known_stacks::look_up(process::recording(), now, registers, bytes)
+        known_stacks::look_up((process::recording(), thread.id.get()), now, registers, bytes)
     } else {
         (0, false)
     };

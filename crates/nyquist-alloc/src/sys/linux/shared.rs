@@ -32,20 +32,22 @@ impl SharedFile {
         self.0
     }
 
-    /// Makes and maps a file. The path ends with a zero.
-    pub(super) fn make(path: &[u8], process: u32, rate: u64) -> Option<Self> {
-        let ring = if rate <= 1 { RING_OF_EACH } else { RING };
-        let len = RING_START + ring;
-        let file = calls::new_file(path, len)?;
+    /// Maps the file that was made for a process.
+    pub(super) fn map(file: usize, len: usize, process: u32, rate: u64) -> Option<Self> {
         let mapped = calls::map(Some(file), len);
         calls::close(file);
         let made = Self(mapped?);
         made.word(header::PID).store(u64::from(process), Ordering::Relaxed);
         made.word(header::PID_NAMESPACE).store(calls::namespace(), Ordering::Relaxed);
         made.word(header::RATE).store(rate, Ordering::Relaxed);
-        made.word(header::CAPACITY).store(ring as u64, Ordering::Relaxed);
+        made.word(header::CAPACITY).store((len - RING_START) as u64, Ordering::Relaxed);
         made.word(0).store(u64::from_le_bytes(MAGIC), Ordering::Release);
         Some(made)
+    }
+
+    /// The bytes of a process's file.
+    pub(super) fn len_at(rate: u64) -> usize {
+        RING_START + if rate <= 1 { RING_OF_EACH } else { RING }
     }
 
     /// A word of the file. All places that are used are multiples of eight within it.

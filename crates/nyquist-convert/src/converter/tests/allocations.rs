@@ -23,7 +23,16 @@ fn measured(
         converter.push(at(time, event));
     }
     let profile = converter.finish().profile;
-    move |event| folded(&profile.clone().with_event_as_samples(event).unwrap())
+    move |event| summed(&folded(&profile.clone().with_event_as_samples(event).unwrap()))
+}
+
+/// Each stack once.
+fn summed(lines: &[String]) -> Vec<String> {
+    let mut sums = std::collections::BTreeMap::new();
+    for (stack, weight) in lines.iter().filter_map(|line| line.rsplit_once(' ')) {
+        *sums.entry(stack).or_insert(0) += weight.parse::<u64>().unwrap();
+    }
+    sums.into_iter().map(|(stack, sum)| format!("{stack} {sum}")).collect()
 }
 
 #[test]
@@ -63,5 +72,5 @@ fn a_stack_can_be_named_by_its_number() {
             EventKind::HeapContents(Box::new(HeapContents { heap: HeapId(1), addresses: vec![2] })),
         ],
     );
-    assert_eq!((of("total"), of("live")), (vec!["0x1f 20".into(), " 10".into()], vec!["0x1f 10".to_owned()]));
+    assert_eq!((of("total"), of("live")), (vec![" 10".into(), "0x1f 20".into()], vec!["0x1f 10".to_owned()]));
 }

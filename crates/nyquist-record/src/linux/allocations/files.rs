@@ -20,6 +20,8 @@ pub struct AllocationSummary {
     pub lost_frees: u64,
     /// How many records or files could not be understood.
     pub unreadable: u64,
+    /// How many processes had no space for their records.
+    pub without_space: u64,
 }
 
 /// The files that are read.
@@ -28,11 +30,18 @@ pub(super) struct AllocationFiles {
     files: Vec<AllocationFile>,
     ids: Ids,
     refused: u64,
+    /// How many files had no space when the folder was last looked at.
+    empty: u64,
 }
 
 impl AllocationFiles {
     pub(super) fn new() -> Self {
-        Self { files: Vec::new(), ids: Ids::new(), refused: 0 }
+        Self { files: Vec::new(), ids: Ids::new(), refused: 0, empty: 0 }
+    }
+
+    /// Notes that the folder is looked at again.
+    pub(super) fn begin_scan(&mut self) {
+        self.empty = 0;
     }
 
     /// Reads what was written since the last time. Returns whether there was anything.
@@ -55,6 +64,7 @@ impl AllocationFiles {
             lost_allocations: sum(|file| file.lost_allocations),
             lost_frees: sum(|file| file.lost_frees),
             unreadable: sum(AllocationFile::unreadable).saturating_add(self.refused),
+            without_space: self.empty,
         }
     }
 }
@@ -67,6 +77,8 @@ impl FolderReader for AllocationFiles {
             return RingState::Settled;
         }
         let heap = HeapId(self.files.len() as u64);
+        let is_empty = file.metadata().is_ok_and(|status| status.len() == 0);
+        self.empty += u64::from(is_empty);
         match AllocationFile::open(file, heap, &mut self.ids) {
             Ok(file) => self.files.push(file),
             Err(FileRefusal::NotYet) => return RingState::NotYet,

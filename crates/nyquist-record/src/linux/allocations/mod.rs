@@ -87,6 +87,9 @@ impl ReadInBackground for ReaderState {
     const IDLE: Duration = Duration::from_millis(20);
 
     fn read(&mut self, last: bool) -> bool {
+        if last {
+            self.files.begin_scan();
+        }
         self.folder.scan(&mut self.files, last);
         self.files.read(&mut self.events, last)
     }

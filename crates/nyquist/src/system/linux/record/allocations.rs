@@ -134,8 +134,17 @@ pub(super) fn finish(reader: AllocationReader, converter: &mut Converter, printe
     for event in events {
         converter.push(event);
     }
-    if summary.processes == 0 {
-        printer.detail("no process has allocated as much as the distance of samples");
+    if summary.without_space > 0 {
+        let programs = counted(summary.without_space, "program");
+        printer.warn(format_args!(
+            "allocations of {programs} are not recorded: there was no space for the records (/dev/shm is full, or \
+             files may not be as long: `ulimit -f`)"
+        ));
+    } else if summary.processes == 0 {
+        printer.warn(format_args!(
+            "no allocations were recorded: the program has allocated less than the distance of samples (--alloc-rate), \
+             or what starts it has removed LD_PRELOAD from its environment"
+        ));
     }
     if summary.lost_allocations > 0 {
         let lost = counted(summary.lost_allocations, "sampled allocation");

@@ -1,4 +1,4 @@
-//! DHAT's JSON (`valgrind --tool=dhat`, and the Rust crate `dhat`): bytes and blocks of memory by the stack
+//! Reads DHAT's JSON (`valgrind --tool=dhat`, and the Rust crate `dhat`): bytes and blocks of memory by the stack
 //! that allocated them.
 //!
 //! It is described in valgrind's `dhat/dh_main.c` (file format).

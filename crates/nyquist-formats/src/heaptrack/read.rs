@@ -1,4 +1,4 @@
-//! heaptrack's data: allocations with their stacks, as lines of hexadecimal numbers.
+//! Reads heaptrack's data: allocations with their stacks, as lines of hexadecimal numbers.
 //!
 //! `heaptrack` saves it compressed with gzip or zstd. The lines are documented by heaptrack's
 //! `accumulatedtracedata.cpp` and `heaptrack_interpret.cpp` (<https://invent.kde.org/sdk/heaptrack>).
