@@ -66,6 +66,9 @@ pub struct Options {
     /// them there until a wake-up is worthwhile, which may take seconds: the least work for a recording without live
     /// display.
     pub hand_over_every: Option<Duration>,
+    /// Whether they may stay for longer after a time without any, up to two seconds. The recorder of a program that sleeps then
+    /// sleeps, too, and chunks come only if there are records, or were just now.
+    pub hand_over_lazily: bool,
     /// Whether nothing is sampled before a request to resume.
     pub starts_paused: bool,
     /// Whether the recording goes on all the time, so that the CPU time of reading deep stacks has to be in proportion to
@@ -111,6 +114,7 @@ impl Default for Options {
             rate_hz: 1000,
             duration: None,
             hand_over_every: None,
+            hand_over_lazily: false,
             starts_paused: false,
             spares_cpu_time: false,
             cpus: Vec::new(),

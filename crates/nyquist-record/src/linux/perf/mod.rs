@@ -36,6 +36,7 @@ mod events;
 mod inherited_events;
 mod jitter;
 mod living_totals;
+mod look_pace;
 mod open_error;
 mod open_recording;
 mod outcome;

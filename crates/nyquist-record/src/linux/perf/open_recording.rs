@@ -21,6 +21,7 @@ use super::event_pause::EventPause;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::living_totals::LivingTotals;
+use super::look_pace::LookPace;
 use super::open_error::{OpenError, system_error};
 use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::{MemoryReading, OuterStacks as _};
@@ -130,6 +131,7 @@ impl Perf {
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let settled = scheduler.settled();
+        let Options { hand_over_every, hand_over_lazily, .. } = self.options;
         let pairs = mem::take(&mut self.opened.sidebands);
         let spares = self.options.spares_cpu_time;
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs, spares));
@@ -142,7 +144,7 @@ impl Perf {
             stop: Arc::clone(&stop),
             watched,
             duration: self.options.duration,
-            hand_over_every: self.options.hand_over_every,
+            look_pace: hand_over_every.map(|every| LookPace::new(every, hand_over_lazily)),
             totals,
             jitter,
             sideband_throttle,
@@ -175,7 +177,7 @@ impl Perf {
             received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
-            heartbeat: self.options.hand_over_every.map(|every| Heartbeat { every, settled }),
+            heartbeat: hand_over_every.map(|every| Heartbeat::new(every, hand_over_lazily, settled)),
             parameters: EventParameters { common, outcome: self.outcome },
         };
         enabled.map_err(|source| open_error(source, RecordedScope::Everyone))?;

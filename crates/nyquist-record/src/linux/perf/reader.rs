@@ -10,6 +10,7 @@ use super::drain_scheduler::DrainScheduler;
 use super::event_pace::EventPace;
 use super::events::OpenedEvents;
 use super::jitter::Jitter;
+use super::look_pace::LookPace;
 use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
@@ -41,7 +42,8 @@ pub(crate) struct RingReader {
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) watched: Watched,
     pub(crate) duration: Option<Duration>,
-    pub(crate) hand_over_every: Option<Duration>,
+    /// How often the rings are drained at least.
+    pub(crate) look_pace: Option<LookPace>,
     pub(crate) totals: Arc<ThreadTotals>,
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
@@ -67,8 +69,6 @@ struct WaitSet {
     living: Vec<LivingTask>,
     /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
-    /// The longest time between two drains of the rings, in ms.
-    look_every: Option<u32>,
 }
 
 /// A process or a thread that is watched.
@@ -101,12 +101,12 @@ impl LivingTask {
 impl WaitSet {
     /// How long to wait at most: until the earliest moment (ns) and no longer than the shortest time (ms);
     /// `None` for no limit.
-    fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 2]) -> Option<u32> {
+    fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 3]) -> Option<u32> {
         let left = until.into_iter().flatten().min();
         let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let is_polled = |task: &LivingTask| matches!(task, LivingTask::Polled { .. });
         let check = self.living.iter().any(|task| !is_polled(task)).then_some(EXIT_CHECK_MS);
-        at_most.into_iter().chain([left, check, self.look_every]).flatten().min()
+        at_most.into_iter().chain([left, check]).flatten().min()
     }
 
     /// Forgets what has ended. Returns whether they were the last ones.
@@ -139,7 +139,8 @@ impl RingReader {
             let until = [deadline, change, periods];
             let batch = self.sideband_throttle.as_ref().and_then(SidebandThrottle::look_every_ms);
             let retry = self.scheduler.are_blocked().then_some(POOL_RETRY_MS);
-            let timeout = waiting.timeout_ms(until, [batch, retry]);
+            let look = self.look_pace.as_ref().map(LookPace::ms);
+            let timeout = waiting.timeout_ms(until, [batch, retry, look]);
             // A wait that fails would fail again at once, so the rings are then drained periodically.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -154,6 +155,9 @@ impl RingReader {
             let ended = end_reason(&mut waiting, deadline);
             if let Some(throttle) = &mut self.sideband_throttle {
                 throttle.note_round(throttle.is_in(self.scheduler.rings()), monotonic_ns(), &self.events);
+            }
+            if let Some(pace) = &mut self.look_pace {
+                pace.note_round(self.scheduler.written());
             }
             self.scheduler.round(monotonic_ns());
             self.replace_ended_wakers(&mut waiting);
@@ -192,8 +196,7 @@ impl RingReader {
         };
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.scheduler.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
-        WaitSet { poll, stop, living, rings, look_every }
+        WaitSet { poll, stop, living, rings }
     }
 
     /// An event whose threads have all ended stays hung up, and would wake the reader without end. Another

@@ -61,9 +61,27 @@ pub struct PerfRecording {
 /// The way to know how far the reader has come while there are no records.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    pub(crate) every: Duration,
+    every: Duration,
     /// The time before which the reader has sent all records, in ns. It is stored after they were sent.
-    pub(crate) settled: Arc<AtomicU64>,
+    settled: Arc<AtomicU64>,
+    /// How many chunks without records may follow each other, if not all.
+    most: Option<u32>,
+    /// How many have come since the last records.
+    silent: u32,
+}
+
+impl Heartbeat {
+    /// A chunk comes this often; if `is_lazy`, only for some time after the last records.
+    pub(crate) fn new(every: Duration, is_lazy: bool, settled: Arc<AtomicU64>) -> Self {
+        /// Long enough for what is done from time to time with what has come.
+        const MOST: u32 = 4;
+        Self { every, settled, most: is_lazy.then_some(MOST), silent: 0 }
+    }
+
+    /// How long to wait for records; `None` for ever.
+    fn patience(&self) -> Option<Duration> {
+        self.most.is_none_or(|most| self.silent < most).then_some(self.every)
+    }
 }
 
 /// The state before the first record.
@@ -159,22 +177,28 @@ impl PerfRecording {
     /// The next buffer that the reader has filled; `None` when it has ended.
     fn next_filled(&mut self) -> Option<FilledBuffer> {
         while self.received.is_empty() {
-            self.received = match &self.heartbeat {
-                None => self.chunks.recv().ok()?.into(),
-                Some(heartbeat) => match self.chunks.recv_timeout(heartbeat.every) {
-                    Ok(filled) => filled.into(),
-                    Err(RecvTimeoutError::Disconnected) => return None,
-                    Err(RecvTimeoutError::Timeout) => self.silence(heartbeat)?,
-                },
+            let patience = self.heartbeat.as_ref().and_then(Heartbeat::patience);
+            let Some(every) = patience else {
+                self.received = self.chunks.recv().ok()?.into();
+                break;
+            };
+            self.received = match self.chunks.recv_timeout(every) {
+                Ok(filled) => filled.into(),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.silence()?,
             };
         }
-        self.received.pop_front()
+        let filled = self.received.pop_front()?;
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.silent = if filled.buffer.is_some() { 0 } else { heartbeat.silent.saturating_add(1) };
+        }
+        Some(filled)
     }
 
     /// What the reader has sent by now, or how far it has come without records; `None` when it has ended.
-    fn silence(&self, heartbeat: &Heartbeat) -> Option<VecDeque<FilledBuffer>> {
+    fn silence(&self) -> Option<VecDeque<FilledBuffer>> {
         // Read first: all older records have been sent then.
-        let complete_before = Timestamp(heartbeat.settled.load(Ordering::Acquire));
+        let complete_before = Timestamp(self.heartbeat.as_ref()?.settled.load(Ordering::Acquire));
         match self.chunks.try_recv() {
             Ok(filled) => Some(filled.into()),
             Err(TryRecvError::Disconnected) => None,

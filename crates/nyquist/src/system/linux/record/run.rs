@@ -307,6 +307,7 @@ impl Recorder<'_> {
                 wait_reasons: args.off_cpu,
                 events: self.events.to_vec(),
                 hand_over_every: self.hand_over_every(),
+                hand_over_lazily: !self.is_looked_at(),
                 starts_paused: args.flight.begins_paused(),
                 ..linux::Options::default()
             },
@@ -319,10 +320,14 @@ impl Recorder<'_> {
         Ok(backend)
     }
 
+    /// Whether something looks at the recording while it runs.
+    fn is_looked_at(&self) -> bool {
+        self.snapshots.is_some() || self.args.flight.is_controlled()
+    }
+
     /// How often samples are passed on, if something needs them soon.
     fn hand_over_every(&self) -> Option<Duration> {
-        let is_looked_at = self.snapshots.is_some() || self.args.flight.is_controlled();
-        is_looked_at.then_some(HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
+        self.is_looked_at().then_some(HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
     }
 
     /// Warns about wanted rows and markers that need the CPU on which a thread ran.
