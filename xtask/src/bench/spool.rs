@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let limit = Duration::from_secs(u64::from(options.seconds) + 120);
     let measuring = Measuring { folder: &folder, measured: &workloads.join("measured"), limit };
     println!(
-        "\n| recorded | spool | the recorder's CPU time, ms a second | its memory, MB |\n|---|---|---|---|"
+        "\n| recorded | spool | the recorder's CPU time, ms a second | its private memory, MB |\n|---|---|---|---|"
     );
     for (name, command) in SUBJECTS {
         let command = command.replace("FOLDER", &workloads.display().to_string());

@@ -180,7 +180,8 @@ fn counted<'a>(test: &'a Context<'a>, by: fn(Invocation<'a>) -> Invocation<'a>) 
         expect_eq("the threads", counted.iter().map(|it| it.0).collect(), vec![u64::from(tid)])?;
         // The other thread works as much: with it, it would be twice as much.
         let ms = counted.iter().map(|it| it.1).sum::<f64>() / 1e6;
-        expect(ms <= used, format_args!("{ms:.1} ms are counted, and {used:.1} were used"))?;
+        // The kernel's clock goes on while a hypervisor holds the CPU, and what the thread has used does not.
+        expect_measured(ms <= used, format_args!("{ms:.1} ms are counted, and {used:.1} were used"))?;
         expect_measured(ms > used * 0.5, format_args!("{ms:.1} ms are counted of {used:.1}"))?;
     }
     expect(is_alive(target.pid()), "the process did not survive")?;
@@ -196,7 +197,10 @@ fn starts_uncounted(test: &Context<'_>) -> Verdict {
     let used = thread_cpu_ms(target.pid())? - before;
     end(target)?;
     let ms = counted_threads(&json).iter().map(|it| it.1).sum::<f64>() / 1e6;
-    expect(ms <= used, format_args!("{ms:.1} ms are counted, and the thread itself has used {used:.1}"))
+    expect_measured(
+        ms <= used,
+        format_args!("{ms:.1} ms are counted, and the thread itself has used {used:.1}"),
+    )
 }
 
 /// A thread ends while the others of its process work.

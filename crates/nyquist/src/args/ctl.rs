@@ -41,6 +41,7 @@ pub(crate) enum CtlAction {
 
 impl CtlAction {
     /// Its word.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -53,6 +54,7 @@ impl CtlAction {
 
 impl CtlArgs {
     /// The process, if one was named, and the action.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn parsed(&self) -> Result<(Option<u32>, CtlAction), String> {
         let (action, pid) = match self.words.as_slice() {
             [action] => (action, None),

@@ -42,7 +42,9 @@ mod verbosity;
 pub(crate) use agent::AgentArgs;
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use cache::{CacheAction, CacheArgs};
-pub(crate) use ctl::{CtlAction, CtlArgs};
+#[cfg(target_os = "linux")]
+pub(crate) use ctl::CtlAction;
+pub(crate) use ctl::CtlArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use events::EventArgs;
@@ -69,6 +71,7 @@ pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
+#[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;
 pub(crate) use verbosity::Verbosity;

@@ -30,11 +30,13 @@ pub(crate) enum Condition {
 
 impl Condition {
     /// Whether it needs the counters of the processes.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn needs_counters(&self) -> bool {
         matches!(self, Self::Cpu { .. } | Self::Rss { .. })
     }
 
     /// Whether it needs the times that threads wait.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn needs_waits(&self) -> bool {
         matches!(self, Self::Wait { .. })
     }

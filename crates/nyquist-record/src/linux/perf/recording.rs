@@ -74,8 +74,8 @@ impl Heartbeat {
     /// A chunk comes this often; if `is_lazy`, only for some time after the last records.
     pub(crate) fn new(every: Duration, is_lazy: bool, settled: Arc<AtomicU64>) -> Self {
         /// Long enough for what is done from time to time with what has come.
-        const MOST: u32 = 4;
-        Self { every, settled, most: is_lazy.then_some(MOST), silent: 0 }
+        const MAX_SILENT: u32 = 4;
+        Self { every, settled, most: is_lazy.then_some(MAX_SILENT), silent: 0 }
     }
 
     /// How long to wait for records; `None` for ever.

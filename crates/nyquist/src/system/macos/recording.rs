@@ -2,5 +2,5 @@
 
 pub(crate) use super::setup::run as setup;
 pub(crate) use crate::system::suspending::recording::{
-    Plan, agent, check_limits, doctor, list, recover, stat, top,
+    Plan, SaveSignal, agent, check_limits, ctl, doctor, list, recover, stat, top,
 };

@@ -1,7 +1,7 @@
 //! The commands that record and measure.
 
 pub(crate) use crate::system::suspending::recording::{
-    Plan, agent, check_limits, doctor, list, recover, stat, top,
+    Plan, SaveSignal, agent, check_limits, ctl, doctor, list, recover, stat, top,
 };
 
 use crate::args::SetupArgs;

@@ -38,7 +38,7 @@ use std::time::Duration;
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
 /// The interval of passing on samples that are kept on disk.
-const SPOOL_EVERY: Duration = Duration::from_millis(250);
+const SPOOL_EVERY: Duration = Duration::from_millis(500);
 
 /// The common parts of all runs of a recording.
 pub(super) struct Recorder<'a> {

@@ -27,8 +27,8 @@ use writer::{Message, Writer};
 /// The most bytes of all spools together.
 const DEFAULT_MAX_SIZE: u64 = 4 << 30;
 
-/// How often what is new is passed on. With its way to the converter, less than a second is lost.
-const EVERY: Duration = Duration::from_millis(500);
+/// The shortest time between two batches: what comes each half second is passed on at once, so less than a second is lost.
+const EVERY: Duration = Duration::from_millis(400);
 
 /// How long the end of a recording waits for a disk that does not answer.
 const MAX_WAIT: Duration = Duration::from_secs(5);
