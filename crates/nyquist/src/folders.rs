@@ -70,6 +70,18 @@ impl UserFolders {
         Some(folder(folders::CACHE).or_else(below_home)?.join("nyquist"))
     }
 
+    /// The folder of what this program keeps until it is no longer needed; `None` without a home folder in which the user, with
+    /// whose rights this runs, may create files.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
+    pub(crate) fn state(&self) -> Option<PathBuf> {
+        let state = self.var("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let state = match state {
+            Some(state) => state.ancestors().take(2).any(users::takes_files).then_some(state)?,
+            None => self.home().filter(|home| users::takes_files(home))?.join(".local/state"),
+        };
+        Some(state.join("nyquist"))
+    }
+
     /// The cache of symbol lookups.
     pub(crate) fn answer_cache(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("answers"))

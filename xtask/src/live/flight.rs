@@ -11,6 +11,7 @@ use super::by::By;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::invocation::{Invocation, Running};
+use super::json_docs::Documents;
 use super::profile::Profile;
 use super::running_targets::process_cpu_ms;
 use super::test::{SHARES, Test};
@@ -42,6 +43,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_long_lock_triggers_a_save", |test| {
         triggered(test, &["wait lock > 500ms", "--off-cpu"], &["second_phase"], "wait")
     }),
+    Test::new("a_long_marker_triggers_a_save", marker),
     Test::new("idleness_triggers_no_save", no_trigger),
     Test::new("saves_have_a_pause_and_a_limit", limits),
     Test::new("others_recordings_do_not_obey", others),
@@ -197,6 +199,7 @@ fn saves(test: &Context<'_>) -> Verdict {
     let status = controlled.ctl("status", |call| call)?;
     expect_eq("the state", status["state"].as_str(), Some("recording"))?;
     expect_eq("the saves", status["saves"].as_u64(), Some(2))?;
+    Documents::read()?.hold(&["ctl"], &status)?;
     controlled.say("third_phase")?;
     controlled.wait_for_work(PHASE / 3.0)?;
     let first = Profile::read(&first[0])?;
@@ -329,6 +332,25 @@ fn triggered(test: &Context<'_>, trigger: &[&str], first: &[&str], then: &str) -
         expect(waits.contains("wait_for_lock"), "the wait is not in the saved profile")?;
     }
     Ok(())
+}
+
+/// Two intervals, of a little more than 2 and 1 ms, have one name. The program then sleeps.
+fn marker(test: &Context<'_>) -> Verdict {
+    let saved = |limit: &str| -> Result<String> {
+        let output = test.fresh("profile.json.gz");
+        let trigger = format!("marker load file > {limit}");
+        let call =
+            test.nyquist(&["record", "-s", "--last", "60s", "--trigger", &trigger, "-o"]).path(&output);
+        let call = call.args(&["--"]).path(&test.workload("markers")).args(&["records", "1500"]);
+        Ok(call.run()?.succeeded()?.stderr)
+    };
+    expect_contains(
+        "a marker that is long enough",
+        &saved("1ms")?,
+        "(marker load file > 1ms); the recording goes on",
+    )?;
+    let said = saved("1s")?;
+    expect(!said.contains("the recording goes on"), format_args!("a short marker is saved: {said}"))
 }
 
 /// A lock of 800 ms is not one of two seconds, and naps are no waits that a trigger means.

@@ -2,24 +2,24 @@
 
 use crate::folders::UserFolders;
 use crate::identity;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, statat, unlinkat};
-use rustix::io::Errno;
+use nyquist_system::create_private_folder;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::net::sockopt::socket_peercred;
-use std::ffi::OsStr;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The folder in a runtime folder.
-const FOLDER: &str = "nyquist";
-
 /// The start and the end of a socket's name, which has the number of the recording and those of its processes between them.
 const NAME: (&str, &str) = ("ctl-", ".sock");
 
 /// The most processes that a name names: names have at most 255 bytes.
 const MAX_NAMED: usize = 16;
+
+/// The most files of a folder that are looked at.
+const MAX_FILES: usize = 1 << 10;
 
 /// An opened folder of sockets.
 #[derive(Debug)]
@@ -43,35 +43,41 @@ pub(super) struct FoundSocket {
 impl SocketFolder {
     /// The folder of the served user, which is made if it is not there. Call it with that user's rights.
     pub(super) fn make() -> io::Result<Self> {
-        let uid =
-            identity::invoking_user().map_or_else(|| rustix::process::getuid().as_raw(), |user| user.uid);
+        let uid = identity::invoking_user().map_or_else(own_uid, |user| user.uid);
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for parent in runtime_folders(uid) {
-            match open_parent(&parent, uid).and_then(|parent| make_in(&parent, uid)) {
-                Ok(folder) => return Ok(Self { folder, owner: uid }),
+        for path in folders_of(uid) {
+            match create_private_folder(&path).and_then(|()| Self::open(&path, uid)) {
+                Ok(folder) => return Ok(folder),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    /// The folders in which recordings may be that this user may control: root's are all.
-    pub(super) fn all() -> Vec<Self> {
-        let own = rustix::process::getuid().as_raw();
-        let mut places: Vec<(PathBuf, u32)> =
-            runtime_folders(own).into_iter().map(|folder| (folder, own)).collect();
-        if own == 0 {
-            let users = std::fs::read_dir("/run/user").into_iter().flatten().flatten();
-            places.extend(
-                users.filter_map(|user| Some((user.path(), user.file_name().to_str()?.parse().ok()?))),
-            );
-        }
-        let open = |(parent, owner): (PathBuf, u32)| {
-            let parent = open_folder(CWD, parent.as_os_str()).ok()?;
-            let folder = private(open_folder(&parent, OsStr::new(FOLDER)).ok()?, owner).ok()?;
-            Some(Self { folder, owner })
+    /// The folders of this user's recordings.
+    pub(super) fn own() -> Vec<Self> {
+        let uid = own_uid();
+        folders_of(uid).iter().filter_map(|path| Self::open(path, uid).ok()).collect()
+    }
+
+    /// Those of all other users, who decide what is in them. Only root may enter them.
+    pub(super) fn of_others() -> Vec<Self> {
+        let users = std::fs::read_dir("/run/user").into_iter().flatten().flatten();
+        let of_user = |user: std::fs::DirEntry| {
+            let uid = user.file_name().to_str()?.parse().ok()?;
+            Self::open(&user.path().join("nyquist"), uid).ok()
         };
-        places.into_iter().filter_map(open).collect()
+        users.filter_map(of_user).collect()
+    }
+
+    /// Opens a folder. It must belong to that user, and nobody else may enter it.
+    fn open(path: &Path, owner: u32) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = openat(CWD, path, flags, Mode::empty())?;
+        let found = fstat(&folder)?;
+        let of_others = Mode::RWXG | Mode::RWXO;
+        let is_private = found.st_uid == owner && !Mode::from_raw_mode(found.st_mode).intersects(of_others);
+        if is_private { Ok(Self { folder, owner }) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
     /// Listens at a new socket of this process.
@@ -81,7 +87,7 @@ impl SocketFolder {
         let numbers: Vec<_> = std::iter::once(&own).chain(named).map(u32::to_string).collect();
         let name = format!("{}{}{}", NAME.0, numbers.join("-"), NAME.1);
         // A process with this number has ended, and this is its user's own folder.
-        let _ = unlinkat(&self.folder, &name, AtFlags::empty());
+        self.remove(&name);
         let listener = UnixListener::bind(self.place(&name))?;
         listener.set_nonblocking(true)?;
         Ok((listener, name))
@@ -89,6 +95,7 @@ impl SocketFolder {
 
     /// Removes a socket.
     pub(super) fn remove(&self, name: &str) {
+        // It may be gone.
         let _ = unlinkat(&self.folder, name, AtFlags::empty());
     }
 
@@ -100,7 +107,7 @@ impl SocketFolder {
     /// The sockets at which something listens.
     pub(super) fn sockets(self) -> Vec<FoundSocket> {
         let folder = Arc::new(self);
-        let entries = Dir::read_from(&folder.folder).into_iter().flatten().flatten();
+        let entries = Dir::read_from(&folder.folder).into_iter().flatten().flatten().take(MAX_FILES);
         let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
         let found = names.filter_map(|name| FoundSocket::of(name, &folder));
         // A recording that was killed leaves its socket.
@@ -119,52 +126,80 @@ impl FoundSocket {
         is_socket.then(|| Self { pid, recorded, name, folder: Arc::clone(folder) })
     }
 
-    /// Connects to the recording. It belongs to the folder's user, or to root, who may record for this user.
+    /// Connects to the recording. It belongs to the folder's user, or to root, who may record for this user. Does not wait for
+    /// one that accepts nobody.
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
-        let stream = UnixStream::connect(self.folder.place(&self.name))?;
-        let peer = socket_peercred(&stream)?.uid.as_raw();
-        let is_expected = peer == self.folder.owner || peer == 0;
-        if is_expected { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(self.folder.place(&self.name))?)?;
+        let peer = socket_peercred(&socket)?.uid.as_raw();
+        if peer != self.folder.owner && peer != 0 {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
     }
 }
 
-/// The folders of which the first that can be used is: that of the session, and one that stays.
-fn runtime_folders(uid: u32) -> Vec<PathBuf> {
+fn own_uid() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// The folders of which the first that can be used is: that of the session, and one that stays. Root has one of its own.
+fn folders_of(uid: u32) -> Vec<PathBuf> {
     let folders = UserFolders::of_user();
-    let absolute = |name: &str| folders.var(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let session = absolute("XDG_RUNTIME_DIR").unwrap_or_else(|| format!("/run/user/{uid}").into());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(folders.home()?.join(".local/state")));
-    let own = (uid == 0).then(|| PathBuf::from("/run"));
-    own.into_iter().chain([session]).chain(state).collect()
+    let session = folders.var("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let session = session.unwrap_or_else(|| format!("/run/user/{uid}").into());
+    let own = (uid == 0).then(|| PathBuf::from("/run/nyquist"));
+    let lasting = folders.state().map(|state| state.join("run"));
+    own.into_iter().chain([session.join("nyquist")]).chain(lasting).collect()
 }
 
-/// Opens a folder of the user's, which is made with those above it if that is the user's place.
-fn open_parent(parent: &Path, uid: u32) -> io::Result<OwnedFd> {
-    if parent.starts_with("/run") {
-        return open_folder(CWD, parent.as_os_str());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn fresh(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("nyquist-ctl-{name}-{}", std::process::id()));
+        // One of an earlier process.
+        let _ = std::fs::remove_dir_all(&path);
+        path
     }
-    crate::output::create_folders(parent).map_err(|refused| io::Error::other(refused.reason()))?;
-    let folder = open_folder(CWD, parent.as_os_str())?;
-    let found = rustix::fs::fstat(&folder)?;
-    if found.st_uid == uid { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
-}
 
-fn make_in(parent: &OwnedFd, uid: u32) -> io::Result<OwnedFd> {
-    match mkdirat(parent, FOLDER, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => private(open_folder(parent, OsStr::new(FOLDER))?, uid),
-        Err(error) => Err(error.into()),
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let path = fresh("open");
+        create_private_folder(&path).unwrap();
+        assert!(SocketFolder::open(&path, own_uid()).is_ok());
+        assert!(SocketFolder::open(&path, own_uid() + 1).is_err(), "another user's");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o711)).unwrap();
+        assert!(SocketFolder::open(&path, own_uid()).is_err());
+        let link = path.with_extension("link");
+        // As above.
+        let _ = std::fs::remove_file(&link);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(SocketFolder::open(&link, own_uid()).is_err(), "a link");
+        std::fs::remove_file(link).unwrap();
+        std::fs::remove_dir(path).unwrap();
     }
-}
 
-fn open_folder(parent: impl std::os::fd::AsFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    Ok(openat(parent, name, flags, Mode::empty())?)
-}
-
-/// Fails if others than its user may enter a folder.
-fn private(folder: OwnedFd, uid: u32) -> io::Result<OwnedFd> {
-    let found = rustix::fs::fstat(&folder)?;
-    let of_others = Mode::RWXG | Mode::RWXO;
-    let is_private = found.st_uid == uid && !Mode::from_raw_mode(found.st_mode).intersects(of_others);
-    if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    #[test]
+    fn a_full_socket_is_not_waited_for() {
+        let path = fresh("full");
+        create_private_folder(&path).unwrap();
+        let folder = SocketFolder::open(&path, own_uid()).unwrap();
+        let (listener, name) = folder.listen(&[7]).unwrap();
+        let socket = FoundSocket::of(name, &Arc::new(folder)).unwrap();
+        assert_eq!((socket.pid, &socket.recorded[..]), (std::process::id(), &[7][..]));
+        let mut waiting = Vec::new();
+        while let Ok(stream) = socket.connect() {
+            waiting.push(stream);
+        }
+        assert!(!waiting.is_empty());
+        drop(listener);
+        std::fs::remove_dir_all(path).unwrap();
+    }
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The answer of a recording.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct CtlAnswer {
+    /// [`CtlAnswer::SCHEMA`].
+    pub(crate) schema: String,
     /// The number of the recording process.
     pub(crate) pid: u32,
     /// `recording` or `paused`.
@@ -25,6 +27,9 @@ pub(crate) struct CtlAnswer {
 }
 
 impl CtlAnswer {
+    /// The name and version of this form.
+    pub(crate) const SCHEMA: &str = "nyquist-ctl/1";
+
     /// One line for people.
     pub(super) fn text(&self) -> Text {
         if let Some(path) = &self.saved {

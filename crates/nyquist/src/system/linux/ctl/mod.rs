@@ -25,7 +25,7 @@ const MAX_ANSWER: u64 = 64 << 10;
 /// Runs the subcommand.
 pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     let (pid, action) = args.parsed().map_err(|text| Failure::new(text).status(NOT_UNDERSTOOD))?;
-    let socket = choose(pid, SocketFolder::all())?;
+    let socket = choose(pid)?;
     let answer = ask(&socket, action).map_err(|error| {
         Failure::new(format!("the recording {} does not answer: {}", socket.pid, io_reason(&error)))
             .hint("`nyquist ctl status` works while it records, not while it saves at the end")
@@ -43,11 +43,11 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
 }
 
 /// The recording that is meant: the one with this number, the one that records the process with this number, or the only one.
-fn choose(pid: Option<u32>, folders: Vec<SocketFolder>) -> Result<FoundSocket, Failure> {
-    let mut found: Vec<_> = folders.into_iter().flat_map(SocketFolder::sockets).collect();
-    found.sort_by_key(|socket| socket.pid);
-    if let Some(pid) = pid {
-        found.retain(|socket| socket.pid == pid || socket.recorded.contains(&pid));
+/// Those of other users, which root may control, only by their numbers.
+fn choose(pid: Option<u32>) -> Result<FoundSocket, Failure> {
+    let mut found = sockets(SocketFolder::own(), pid);
+    if found.is_empty() && pid.is_some() {
+        found = sockets(SocketFolder::of_others(), pid);
     }
     let numbers: Vec<_> = found.iter().map(|socket| socket.pid.to_string()).collect();
     let Some(first) = found.pop() else {
@@ -55,8 +55,9 @@ fn choose(pid: Option<u32>, folders: Vec<SocketFolder>) -> Result<FoundSocket, F
             || "no recording".to_owned(),
             |pid| format!("no recording of or with the number {pid}"),
         );
-        return Err(Failure::new(format!("{which} obeys `nyquist ctl` here"))
-            .hint("recordings obey that were started with --last, --delay, --start-paused or --ctl, by the same user"));
+        return Err(Failure::new(format!("{which} obeys `nyquist ctl` here")).hint(
+            "recordings obey that were started with --last, --delay, --start-paused or --ctl, by the same user",
+        ));
     };
     if !found.is_empty() {
         return Err(Failure::new(format!("several recordings run: {}", numbers.join(", ")))
@@ -64,6 +65,14 @@ fn choose(pid: Option<u32>, folders: Vec<SocketFolder>) -> Result<FoundSocket, F
             .status(NOT_UNDERSTOOD));
     }
     Ok(first)
+}
+
+/// The sockets of recordings with or of this number, or of all, by their numbers.
+fn sockets(folders: Vec<SocketFolder>, pid: Option<u32>) -> Vec<FoundSocket> {
+    let mut found: Vec<_> = folders.into_iter().flat_map(SocketFolder::sockets).collect();
+    found.retain(|socket| pid.is_none_or(|pid| socket.pid == pid || socket.recorded.contains(&pid)));
+    found.sort_by_key(|socket| socket.pid);
+    found
 }
 
 fn ask(socket: &FoundSocket, action: CtlAction) -> io::Result<CtlAnswer> {

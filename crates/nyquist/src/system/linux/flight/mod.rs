@@ -192,6 +192,7 @@ impl FlightRecorder {
     fn answer(&self, error: Option<String>) -> CtlAnswer {
         let recorded = now().0.saturating_sub(self.zero.0);
         CtlAnswer {
+            schema: CtlAnswer::SCHEMA.to_owned(),
             pid: std::process::id(),
             state: if self.is_paused { "paused" } else { "recording" }.to_owned(),
             seconds: recorded as f64 / 1e9,

@@ -1,12 +1,10 @@
 //! The spool of a recording: the converter's thread passes on what is new, and another thread writes it.
 
-mod place;
 mod writer;
-
-pub(super) use place::folder;
 
 use crate::args::SpoolArgs;
 use crate::failure::Failure;
+use crate::folders::UserFolders;
 use crate::identity;
 use crate::number::counted;
 use crate::printer::Printer;
@@ -52,6 +50,12 @@ struct SpoolState {
     /// The thread that writes, once something was passed on.
     writer: Option<SyncSender<Message>>,
     is_busy: Arc<AtomicBool>,
+}
+
+/// The folder of spools: the one that the user has named, or that in the user's folder for the state of programs. `None`
+/// without a home folder in which the user, with whose rights this runs, may create files.
+pub(super) fn folder(named: Option<&Path>) -> Option<PathBuf> {
+    named.map(Path::to_owned).or_else(|| Some(UserFolders::of_user().state()?.join("spool")))
 }
 
 impl Spool {
