@@ -120,7 +120,10 @@ impl SpoolFolder {
 
     /// The spool of that name; `None` if its recorder lives.
     fn abandoned(&self, name: &str) -> io::Result<Option<AbandonedSpool>> {
-        let folder = openat(&self.folder, name, FOLDER, Mode::empty())?;
+        let folder = openat(&self.folder, name, FOLDER, Mode::empty()).map_err(|error| match error {
+            Errno::NOENT => io::Error::other("there is none of that name"),
+            error => error.into(),
+        })?;
         check_owner(&fstat(&folder)?, self.user)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let lock = openat(&folder, LOCK, flags, Mode::empty())?;

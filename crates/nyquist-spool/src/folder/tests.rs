@@ -91,6 +91,8 @@ fn links_and_other_things_are_refused_and_kept() {
         }
     }
     assert_eq!(fs::read(victim.join("00000000.spool")).unwrap(), b"precious");
+    let missing = folder.entry("none".to_owned());
+    assert!(matches!(&missing, Entry::Refused(_, why) if why == "there is none of that name"), "{missing:?}");
     for name in ["../victim", "", ".", "x/y"] {
         assert!(matches!(folder.entry(name.to_owned()), Entry::Refused(..)), "{name}");
     }

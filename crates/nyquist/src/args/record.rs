@@ -94,8 +94,6 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
     pub(crate) alloc_rate: u64,
     #[command(flatten)]
-    pub(crate) flight: FlightArgs,
-    #[command(flatten)]
     pub(crate) events: EventArgs,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
@@ -106,6 +104,9 @@ pub(crate) struct RecordArgs {
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
+    // Its heading is that of the options behind it, too, up to the next heading.
+    #[command(flatten)]
+    pub(crate) flight: FlightArgs,
     #[command(flatten)]
     pub(crate) presentation: PresentationArgs,
     /// The program to record, with its arguments; NAME=VALUE before it sets its environment

@@ -1,6 +1,7 @@
 //! What `--trigger` takes: a condition under which a running recording is saved.
 
 use super::quantity::seconds;
+use crate::memory::size;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -87,22 +88,9 @@ fn cpu(limit: &str) -> Result<Condition, String> {
     Ok(Condition::Cpu { above_percent, lasting })
 }
 
-/// `2G`, `512MiB`, `4096`: K, M, G and T are powers of 1024.
+/// `2G`, `512M`, `4096`: K, M, G and T are powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a size, such as 512M or 2G");
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().trim_end_matches('B').trim_end_matches('i') {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err(wrong()),
-    };
-    let number =
-        number.parse::<f64>().ok().filter(|number| (0.0..=1e9).contains(number)).ok_or_else(wrong)?;
-    Ok((number * (1_u64 << shift) as f64) as u64)
+    size(text).ok_or_else(|| format!("`{text}` is not a size, such as 512M or 2G"))
 }
 
 #[cfg(test)]
@@ -118,7 +106,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let cpu = |above_percent, lasting| Condition::Cpu { above_percent, lasting: seconds(lasting) };
         assert_eq!([condition("cpu > 90% for 5s"), condition("cpu>250%")], [cpu(90.0, 5), cpu(250.0, 1)]);
-        for (text, above_bytes) in [("rss > 2G", 2 << 30), ("rss > 1.5MiB", 3 << 19), ("rss > 4096", 4096)] {
+        for (text, above_bytes) in [("rss > 2G", 2 << 30), ("rss > 512m", 512 << 20), ("rss > 4096", 4096)] {
             assert_eq!(condition(text), Condition::Rss { above_bytes }, "{text}");
         }
         let longer_than = Duration::from_millis(500);
