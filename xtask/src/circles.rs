@@ -1,4 +1,4 @@
-//! A check of all crates: no files of a crate need each other in a circle, on any system.
+//! A check of all crates: no files of a crate need each other in a circle, on any system, and no folders.
 //!
 //! A file needs the files that have what its paths name, behind all re-exports. A bare name is such a path, too, if it was
 //! imported. A module's name alone, and the re-export of an item of a module below, need nothing.
@@ -12,6 +12,11 @@ use reader::{Names, Reference, Sources};
 
 /// The most re-exports that are followed from a name to the file that has it.
 const MAX_REEXPORTS: usize = 8;
+
+/// The modules of a crate that are in circles of its folders, where there are some. No number may grow.
+#[cfg(test)]
+const FOLDER_CIRCLES: [(&str, usize); 4] =
+    [("nyquist-convert", 6), ("nyquist-record", 5), ("nyquist-symbols", 11), ("nyquist-unwind", 15)];
 
 /// The files that a crate's files need.
 type Edges = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
@@ -79,6 +84,21 @@ impl Sources<'_> {
     }
 }
 
+/// What the folders and files at the top of a crate need, each with all that is in it.
+fn edges_of_folders(files: &Edges) -> Edges {
+    let mut folders = Edges::new();
+    for (file, needed) in files {
+        let needed = needed.iter().map(|file| at_the_top(file)).filter(|folder| *folder != at_the_top(file));
+        folders.entry(at_the_top(file)).or_default().extend(needed);
+    }
+    folders
+}
+
+/// The module at the top of a crate that a file belongs to.
+fn at_the_top(file: &Path) -> PathBuf {
+    file.iter().next().map(|name| Path::new(name).with_extension("")).unwrap_or_default()
+}
+
 /// The files that a file needs, directly or through others.
 fn reached<'a>(edges: &'a Edges, start: &PathBuf) -> BTreeSet<&'a PathBuf> {
     let mut found: BTreeSet<_> = edges.get(start).into_iter().flatten().collect();
@@ -104,19 +124,58 @@ mod tests {
     use super::*;
     use std::fs;
 
+    /// The roots of all crates: the crate's name, the folder of its files, and the file.
+    fn roots() -> Vec<(String, PathBuf, &'static str)> {
+        let crates = fs::read_dir(crate::paths::root().join("crates")).unwrap();
+        let crates = crates.map(|folder| folder.unwrap().path());
+        let folders = crates.chain(["fuzz", "xtask"].map(|name| crate::paths::root().join(name)));
+        let roots = folders.flat_map(|folder| {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            ["lib.rs", "main.rs"].map(|root| (name.clone(), folder.join("src"), root))
+        });
+        roots.filter(|(_, folder, root)| folder.join(root).exists()).collect()
+    }
+
     #[test]
     fn no_files_of_a_crate_form_a_circle() {
         let mut found = Vec::new();
-        let crates = fs::read_dir(crate::paths::root().join("crates")).unwrap();
-        let crates = crates.map(|folder| folder.unwrap().path());
-        for folder in crates.chain(["fuzz", "xtask"].map(|name| crate::paths::root().join(name))) {
-            let folder = folder.join("src");
-            for root in ["lib.rs", "main.rs"].iter().filter(|root| folder.join(root).exists()) {
-                let circles = circles(root, &|file| fs::read_to_string(folder.join(file)).ok());
-                found.extend(circles.iter().map(|circle| format!("{}: {circle}", folder.display())));
-            }
+        for (_, folder, root) in roots() {
+            let circles = circles(root, &|file| fs::read_to_string(folder.join(file)).ok());
+            found.extend(circles.iter().map(|circle| format!("{}: {circle}", folder.display())));
         }
         assert_eq!(found, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_circles_of_folders_do_not_grow() {
+        let (mut counts, mut shown) = (BTreeMap::new(), Vec::new());
+        for (name, folder, root) in roots() {
+            let read = |file: &Path| fs::read_to_string(folder.join(file)).ok();
+            let circles = strongly_connected(&edges_of_folders(&Sources::of(root, &read).edges()));
+            let modules: usize = circles.iter().map(|circle| circle.split(", ").count()).sum();
+            if modules > 0 {
+                counts.insert(name.clone(), modules);
+                shown.push((name, circles));
+            }
+        }
+        let known = FOLDER_CIRCLES.map(|(name, modules)| (name.to_owned(), modules));
+        assert_eq!(counts, known.into(), "a smaller number goes into FOLDER_CIRCLES: {shown:#?}");
+    }
+
+    #[test]
+    fn a_circle_of_folders_has_no_circle_of_files() {
+        let pairs = [
+            ("a/mod.rs", "b/one.rs"),
+            ("b/two.rs", "a/other.rs"),
+            ("c.rs", "a/mod.rs"),
+            ("a/x.rs", "a/mod.rs"),
+        ];
+        let mut files = Edges::new();
+        for (from, to) in pairs {
+            files.entry(from.into()).or_default().insert(to.into());
+        }
+        assert!(strongly_connected(&files).is_empty());
+        assert_eq!(strongly_connected(&edges_of_folders(&files)), ["a, b".to_owned()].into());
     }
 
     fn circles_of(texts: [&str; 3]) -> Vec<String> {

@@ -21,7 +21,8 @@ const REACHED_WITHIN: Duration = Duration::from_millis(300);
 /// page that a browser is about to show. The Firefox Profiler shows no profile without samples (`is_empty`).
 pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs, is_empty: bool) -> Option<Page> {
     let port = server.local_addr().port();
-    let ssh = programs::ssh_connection().and_then(|connection| SshServer::of(&connection));
+    let ssh = programs::ssh_connection(identity::invoking_user().is_some())
+        .and_then(|connection| SshServer::of(&connection));
     let mut opened = None;
     if let Some(host) = &ssh {
         printer.say("On your own machine, forward the port and open the link there:");

@@ -2,7 +2,7 @@
 //! command. Work that does not need root is done with the user's rights.
 
 use crate::failure::{Failure, io_reason};
-use crate::system::delegates;
+use crate::system::targets;
 use crate::system::users::{self, Credentials};
 use std::ffi::OsStr;
 use std::fmt;
@@ -52,7 +52,7 @@ pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsE
 /// capabilities of the program's file. The process stays root as long as an output needs it, and those that open files
 /// for it do not.
 pub(crate) fn give_up_privileges() -> Result<(), Failure> {
-    delegates::give_up_rights();
+    targets::give_up_rights();
     match invoking_user() {
         Some(user) if users::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
         Some(user) => users::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into()),

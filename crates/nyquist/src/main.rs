@@ -2,14 +2,22 @@
 // Output goes through `page` and `printer`, which escape text from outside (`clippy.toml`).
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(target_os = "linux")]
+mod agent;
 mod annotate;
 mod args;
 mod browser;
 mod cache;
 mod cargo;
+mod commands;
 mod completions;
 mod control;
+#[cfg(target_os = "linux")]
+mod ctl;
+mod delegates;
 mod diff;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod dropped;
 mod export;
 mod export_perf_data;
@@ -18,6 +26,8 @@ mod file_hash;
 mod finder;
 mod flame_screen;
 mod flamegraph;
+#[cfg(target_os = "linux")]
+mod flight;
 mod folders;
 mod form;
 mod functions;
@@ -25,6 +35,8 @@ mod generated_code;
 mod identity;
 mod import;
 mod input;
+#[cfg(target_os = "linux")]
+mod list;
 mod live_page;
 mod load;
 mod man;
@@ -40,6 +52,8 @@ mod printer;
 mod query;
 mod ratio;
 mod record;
+#[cfg(target_os = "linux")]
+mod recover;
 mod report;
 mod save;
 mod scale;
@@ -47,13 +61,22 @@ mod script;
 mod selection;
 mod serve;
 mod server_config;
+mod setup;
 mod shell;
 mod source_paths;
+mod spool;
+#[cfg(target_os = "linux")]
+mod stat;
 mod symbolicate;
 mod system;
 mod text;
+#[cfg(target_os = "linux")]
+mod top;
 mod unnamed;
 mod user_files;
+#[cfg(target_os = "linux")]
+mod utc_date;
+mod verbosity;
 mod watch;
 
 use args::{Cli, Command};
@@ -61,7 +84,6 @@ use completions::Program;
 use failure::Failure;
 use std::process::ExitCode;
 use system::signals::{on_own_stack, outlive_file_size_limit};
-use system::{delegates, recording};
 
 /// The stack of the worker thread, independent of the stack limit of the program.
 const STACK_BYTES: usize = 8 << 20;
@@ -96,7 +118,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory).or(of_agent));
     match command {
         Command::Record(args) => record::run(&args),
-        Command::Recover(args) => recording::recover(&args),
+        Command::Recover(args) => commands::recover(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args),
@@ -106,15 +128,15 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
-        Command::Agent(args) => recording::agent(&args),
-        Command::Top(args) => recording::top(&args),
-        Command::Stat(args) => recording::stat(&args),
-        Command::Ctl(args) => recording::ctl(&args).map(|()| 0),
-        Command::List(args) => recording::list(&args).map(|()| 0),
+        Command::Agent(args) => commands::agent(&args),
+        Command::Top(args) => commands::top(&args),
+        Command::Stat(args) => commands::stat(&args),
+        Command::Ctl(args) => commands::ctl(&args).map(|()| 0),
+        Command::List(args) => commands::list(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
-        Command::Doctor(args) => recording::doctor(&args),
+        Command::Doctor(args) => commands::doctor(&args),
         Command::Setup(args) if args.user => user_files::install(args.dry_run).map(|()| 0),
-        Command::Setup(args) => recording::setup(args),
+        Command::Setup(args) => setup::run(args),
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -2,7 +2,7 @@
 //! error.
 
 use crate::failure::{Failure, io_reason};
-use crate::text::Text;
+use crate::text::{Screen, Text};
 use escaping::{Escaping, Form};
 use serde_json::Value;
 use std::io::{self, IsTerminal as _, Stdout, Write};
@@ -68,6 +68,13 @@ pub(crate) fn is_terminal() -> bool {
 #[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
 pub(crate) fn stdout() -> Stdout {
     io::stdout()
+}
+
+impl Screen {
+    /// The kind of the standard output.
+    pub(crate) fn of_stdout() -> Self {
+        Self::of(&stdout())
+    }
 }
 
 /// Writes the output of `write`, buffered.

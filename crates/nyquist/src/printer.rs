@@ -1,8 +1,8 @@
 //! Messages on standard error, at the requested verbosity.
 
-use crate::args::Verbosity;
 use crate::failure::Failure;
-use crate::text::{Text, one_line};
+use crate::text::{Screen, Text, one_line};
+use crate::verbosity::Verbosity;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Stderr, Write as _};
 
@@ -53,6 +53,14 @@ impl Printer {
 pub(crate) fn print_result(text: &Text) {
     // A failure to write to standard error cannot be reported.
     let _ = stderr().write_all(text.as_str().as_bytes());
+}
+
+impl Screen {
+    /// The kind of the standard error.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(&stderr())
+    }
 }
 
 /// Prints a failure: the sentence, then its hints.

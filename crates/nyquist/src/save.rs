@@ -3,8 +3,8 @@
 use crate::failure::{Failure, io_reason};
 use crate::form::Form;
 use crate::output::Output;
+use crate::output::files;
 use crate::printer::{self, Printer};
-use crate::system::files;
 use crate::{export, flamegraph};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};

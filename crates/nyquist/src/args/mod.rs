@@ -37,7 +37,6 @@ mod symbols;
 mod top;
 mod trigger;
 mod typed_options;
-mod verbosity;
 
 pub(crate) use agent::AgentArgs;
 pub(crate) use annotate::AnnotateArgs;
@@ -74,7 +73,8 @@ pub(crate) use top::TopArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;
-pub(crate) use verbosity::Verbosity;
+
+pub(crate) use crate::verbosity::Verbosity;
 
 use crate::failure::Failure;
 use crate::system::abilities::{HAS_SETUP, MEASURES};

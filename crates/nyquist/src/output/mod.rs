@@ -1,15 +1,16 @@
 //! Output files: they are opened before the recording starts, and written completely or not at all when it
 //! ends.
 
+pub(crate) mod files;
 mod refused;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use crate::system::files::PendingFile;
+pub(crate) use files::PendingFile;
 pub(crate) use refused::OutputRefusal;
 
 use crate::identity::Rights;
-use crate::system::files::{self, FolderEntry, OutputTarget};
+use files::{FolderEntry, OutputTarget};
 use nyquist_system::{Access, restrict};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};

@@ -1,7 +1,7 @@
 //! What an output promises on every system.
 
 use super::{Output, OutputRefusal};
-use crate::system::files::NULL_DEVICE;
+use crate::output::files::NULL_DEVICE;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

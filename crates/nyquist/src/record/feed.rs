@@ -3,10 +3,10 @@
 use super::family::Family;
 use crate::control::Control;
 use crate::live_page::SnapshotSender;
-use crate::system::drive::ChunkSink;
+use crate::record::drive::ChunkSink;
+use crate::spool::Spool;
 use crate::system::launch::EndReason;
 use crate::system::signals::now;
-use crate::system::spool::Spool;
 use bytes::Bytes;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, EventKind, Timestamp};

@@ -1,14 +1,24 @@
 //! `nyquist record`: records, looks up names, saves, and shows. How a system records is in its folder.
 
 mod destinations;
+pub(crate) mod drive;
 pub(crate) mod ending;
 mod family;
 mod feed;
 mod launched_command;
+#[cfg(target_os = "linux")]
+pub(crate) mod linux;
 mod recording_result;
 mod run;
 mod subject;
 mod summary;
+#[cfg(any(target_os = "macos", windows))]
+mod suspending;
+
+#[cfg(target_os = "linux")]
+use linux as current;
+#[cfg(any(target_os = "macos", windows))]
+use suspending as current;
 
 pub(crate) use feed::{Feed, end_of, total_event};
 pub(crate) use launched_command::{LaunchedCommand, enter_recording};
@@ -19,17 +29,16 @@ pub(crate) use summary::RunReport;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
+use crate::delegates;
 use crate::failure::{FAILED, Failure};
 use crate::live_page::{LivePage, SnapshotSender};
 use crate::output::Output;
 use crate::printer::{self, Printer};
 use crate::save::{SaveFormat, SavedProfile, save};
 use crate::serve::{ServedProfile, serve};
+use crate::spool::Spool;
 use crate::symbolicate::symbolicate;
-use crate::system::delegates;
-use crate::system::recording;
 use crate::system::signals::Requests;
-use crate::system::spool::Spool;
 use crate::{flamegraph, identity, page};
 use destinations::{Destinations, Outputs};
 use ending::Ending;
@@ -44,7 +53,7 @@ use subject::{profile_name, target_name};
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.presentation.verbosity);
     refuse_pids_with_spaces(args)?;
-    recording::check_limits()?;
+    current::check_limits()?;
     if args.as_root {
         identity::serve_root();
     }
@@ -53,10 +62,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
-    let save_signal = recording::SaveSignal::take_over(args)?;
+    let save_signal = current::SaveSignal::take_over(args)?;
     let session = Session { args, printer, control: &Control::start(requests) };
     let Outputs { output, form, picture } = destinations.open(args)?;
-    let plan = recording::Plan::of(args, save_signal)?;
+    let plan = current::Plan::of(args, save_signal)?;
     // The links exist before the program prints anything.
     let (page, snapshots) = session.start_page()?.unzip();
     let spool = Spool::of(&args.spool, args.flight.last.is_none(), printer)?;
@@ -141,7 +150,7 @@ impl Session<'_> {
     /// Records, and shows snapshots on the page meanwhile.
     fn record(
         &self,
-        plan: recording::Plan<'_>,
+        plan: current::Plan<'_>,
         page: Option<&LivePage>,
         (snapshots, spool): (Option<SnapshotSender>, Option<&Spool>),
     ) -> Result<RecordingResult, Failure> {

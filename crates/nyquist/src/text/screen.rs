@@ -1,6 +1,5 @@
 //! The kind of an output: a terminal with a width and colours, or a pipe or file that gets plain text.
 
-use crate::{page, printer};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -22,23 +21,13 @@ impl Screen {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { width: None, colour: false, unicode: true };
 
-    /// The kind of the standard output.
-    pub(crate) fn of_stdout() -> Self {
-        Self::of(&page::stdout())
-    }
-
-    /// The kind of the standard error.
-    #[allow(dead_code, reason = "for commands that are for Linux")]
-    pub(crate) fn of_stderr() -> Self {
-        Self::of(&printer::stderr())
-    }
-
     /// A file, for which nothing is cut.
     pub(crate) fn of_file() -> Self {
         Self { width: None, colour: false, unicode: is_utf8(|name| env::var_os(name)) }
     }
 
-    fn of(stream: &impl IsTerminal) -> Self {
+    /// The kind of a stream of this process.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let plain = Self::of_file();
         if !stream.is_terminal() {
             return plain;

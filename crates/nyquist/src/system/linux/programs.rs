@@ -1,6 +1,5 @@
 //! Starting other programs, and where the user of this one sits.
 
-use crate::identity;
 use nyquist_system::read_kernel_text;
 use std::env;
 use std::fs::{self, File};
@@ -35,9 +34,9 @@ pub(crate) fn detach(command: &mut Command) {
 
 /// The value of `SSH_CONNECTION`. sudo removes the variable, so under sudo the environments of the calling processes
 /// are searched for it, too.
-pub(crate) fn ssh_connection() -> Option<String> {
+pub(crate) fn ssh_connection(is_under_sudo: bool) -> Option<String> {
     let own = env::var(SSH_CONNECTION).ok();
-    own.or_else(|| identity::invoking_user().and_then(|_| callers().find_map(ssh_connection_of)))
+    own.or_else(|| is_under_sudo.then(|| callers().find_map(ssh_connection_of)).flatten())
 }
 
 const SSH_CONNECTION: &str = "SSH_CONNECTION";

@@ -1,15 +1,12 @@
-//! Windows: what the command needs of the system, with recording by suspending threads.
+//! Windows: what the command needs of the system.
 
 pub(crate) mod folders;
 pub(crate) mod machine;
 pub(crate) mod programs;
-pub(crate) mod recording;
-pub(crate) mod sampling;
 pub(crate) mod signals;
-pub(crate) mod special_files;
-mod sys;
+pub(crate) mod sys;
 
-pub(crate) use super::suspending::{files, launch, process_memory, processes, spool, users};
+pub(crate) use super::suspending::{launch, process_memory, processes, targets, users};
 pub(crate) use sys::physical as physical_memory;
 
 /// The system's name.

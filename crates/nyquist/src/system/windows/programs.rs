@@ -29,7 +29,7 @@ pub(crate) fn detach(command: &mut Command) {
 }
 
 /// The value of `SSH_CONNECTION`.
-pub(crate) fn ssh_connection() -> Option<String> {
+pub(crate) fn ssh_connection(_is_under_sudo: bool) -> Option<String> {
     env::var("SSH_CONNECTION").ok()
 }
 

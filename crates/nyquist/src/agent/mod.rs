@@ -1,0 +1,392 @@
+//! `nyquist agent`: records all the time, and hands over a profile of each window of time.
+
+mod brief_clients;
+mod budget;
+mod config;
+mod counts;
+mod delivery;
+mod folder;
+mod headers;
+mod metrics;
+mod plan;
+mod server;
+mod service_labels;
+mod session;
+mod unit;
+mod window;
+
+use crate::args::AgentArgs;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::record::linux::outcome_messages;
+use crate::record::linux::{check_limits, command_of, launch_failure};
+use crate::system::users::give_up_capabilities;
+use crate::{finder, identity};
+use budget::{Budget, Excess};
+use counts::Counts;
+use delivery::Delivery;
+use metrics::{Metrics, Pulse};
+use nyquist_convert::event::Pid;
+use nyquist_convert::{Progress, Symbolicator, Symbols};
+use nyquist_formats::ProcessLabels;
+use nyquist_profile::Profile;
+use nyquist_record::linux::RecordingTarget;
+use nyquist_record::linux::launch::{self, RunningChild, SuspendedChild};
+use nyquist_record::linux::signals::{EndSignal, Requests};
+use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
+use plan::Plan;
+use server::Server;
+use service_labels::{Labelling, Origins};
+use session::{Session, WindowProfile};
+use std::num::NonZero;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the agent may take to end, and how much of that is for names.
+const END_WITHIN: Duration = Duration::from_secs(4);
+const NAMES_WITHIN: Duration = Duration::from_millis(1500);
+
+/// How much lower the priority of everything but the recorder is.
+const NICE: i32 = 10;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Signal(EndSignal),
+    /// The recording of that number has ended by itself.
+    Ended(u32),
+}
+
+/// Runs the subcommand and returns the exit status.
+pub(crate) fn run(typed: &AgentArgs) -> Result<u8, Failure> {
+    let plan = Plan::of(typed)?;
+    if plan.args.check {
+        return plan.print().map(|()| 0);
+    }
+    check_limits()?;
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let (sender, messages) = mpsc::channel();
+    let progress: SharedProgress = Arc::default();
+    let mut agent = Agent::start(typed, plan, sender.clone(), Arc::clone(&progress))?;
+    thread::spawn(move || forward(&requests, &sender, &progress));
+    agent.run(&messages)
+}
+
+/// The lookup of names that a signal ends.
+type SharedProgress = Arc<Mutex<Arc<Progress>>>;
+
+fn forward(requests: &Requests, messages: &Sender<Message>, progress: &SharedProgress) {
+    // It only waits.
+    let _ = give_up_capabilities();
+    while let Ok(request) = requests.wait().and_then(|()| requests.take()) {
+        let Some(request) = request else { continue };
+        if request.signal != EndSignal::HangUp {
+            progress.lock().unwrap_or_else(PoisonError::into_inner).cancel.store(true, Ordering::Relaxed);
+        }
+        if messages.send(Message::Signal(request.signal)).is_err() {
+            return;
+        }
+    }
+}
+
+struct Agent<'a> {
+    typed: &'a AgentArgs,
+    plan: Plan,
+    printer: Printer,
+    counts: Arc<Counts>,
+    pulse: Arc<Pulse>,
+    deliveries: Vec<(Server, Delivery)>,
+    origins: Origins,
+    labelling: Labelling,
+    messages: Sender<Message>,
+    progress: SharedProgress,
+    session: Option<Session>,
+    command: Option<RunningChild>,
+    target: RecordingTarget,
+    rate: u32,
+    /// The number of the recording, which begins anew when it takes too much.
+    number: u32,
+    budget: Budget,
+    lost_records: u64,
+}
+
+impl<'a> Agent<'a> {
+    fn start(
+        typed: &'a AgentArgs,
+        plan: Plan,
+        messages: Sender<Message>,
+        progress: SharedProgress,
+    ) -> Result<Self, Failure> {
+        let counts = Arc::<Counts>::default();
+        let origins =
+            Origins::start().map_err(|error| Failure::because("no thread can be started", &error))?;
+        let pulse = Arc::new(Pulse::new());
+        if let Some(port) = plan.args.metrics {
+            let (counts, pulse) = (Arc::clone(&counts), Arc::clone(&pulse));
+            Metrics { counts, pulse, every: plan.args.every }.serve(port)?;
+        }
+        let (target, child) = target_of(&plan.args)?;
+        let mut agent = Self {
+            typed,
+            printer: Printer::new(plan.args.verbosity),
+            deliveries: plan.deliveries(&counts)?,
+            counts,
+            pulse,
+            origins,
+            labelling: labelling_of(&plan),
+            messages,
+            progress,
+            session: None,
+            command: None,
+            target,
+            rate: plan.args.rate,
+            number: 0,
+            budget: Budget::new(),
+            lost_records: 0,
+            plan,
+        };
+        agent.record(child)?;
+        if let Some(session) = &agent.session {
+            outcome_messages::print_outcome(agent.printer, &session.outcome);
+        }
+        Ok(agent)
+    }
+
+    /// Begins to record the target, with its command if it is one.
+    fn record(&mut self, child: Option<SuspendedChild>) -> Result<(), Failure> {
+        self.number += 1;
+        let ended = (self.messages.clone(), Message::Ended(self.number));
+        let by = (self.origins.clone(), ended);
+        let (session, running) = Session::start(&self.plan.args, self.rate, self.target.clone(), child, by)?;
+        self.session = Some(session);
+        if let Some(running) = running {
+            // A recording that begins anew attaches to it.
+            self.target = RecordingTarget::Attach(vec![running.pid()]);
+            self.command = Some(running);
+        }
+        Ok(())
+    }
+
+    /// Works until the end. Names are kept until the recording begins anew.
+    fn run(&mut self, messages: &Receiver<Message>) -> Result<u8, Failure> {
+        // The recorder's thread has the usual priority. A lower one is no reason to end.
+        let _ = rustix::process::nice(NICE);
+        loop {
+            let finder = identity::as_invoking_user(|| finder::offline(&self.plan.args.symbols))?;
+            let finder = finder.with_kernel_files(KernelFiles::open());
+            if let Some(signal) = self.work(messages, &finder)? {
+                return Ok(signal.map_or_else(|| self.status(), |signal| 128 + signal.number() as u8));
+            }
+            self.record(None)?;
+        }
+    }
+
+    /// Works until the end, or until the recording has to begin anew (`None`). Returns the signal that ended it.
+    #[expect(clippy::option_option, reason = "the end, and the signal, if it is the reason")]
+    fn work(
+        &mut self,
+        messages: &Receiver<Message>,
+        finder: &Finder,
+    ) -> Result<Option<Option<EndSignal>>, Failure> {
+        let mut symbolicator = Symbolicator::new(Symbols {
+            finder,
+            kernel: KernelSymbols::running,
+            threads: NonZero::<usize>::MIN,
+        });
+        loop {
+            let left = self.session.as_ref().map_or(Duration::ZERO, Session::left);
+            match messages.recv_timeout(left) {
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(session) = &self.session {
+                        let taken = session.take(self.plan.args.every);
+                        self.hand_over(taken, &mut symbolicator, true)?;
+                    }
+                    if self.takes_too_much() {
+                        self.finish_session(&mut symbolicator)?;
+                        return Ok(None);
+                    }
+                }
+                Ok(Message::Signal(EndSignal::HangUp)) => self.read_again(),
+                Ok(Message::Signal(signal)) => {
+                    self.end(&mut symbolicator, Some(signal))?;
+                    return Ok(Some(Some(signal)));
+                }
+                Ok(Message::Ended(number)) if number == self.number => {
+                    self.end(&mut symbolicator, None)?;
+                    return Ok(Some(None));
+                }
+                Ok(Message::Ended(_)) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Some(None)),
+            }
+        }
+    }
+
+    /// Looks names up, and hands the profile to the folder and to the servers.
+    fn hand_over(
+        &mut self,
+        taken: WindowProfile,
+        symbolicator: &mut Symbolicator<'_>,
+        spreads: bool,
+    ) -> Result<(), Failure> {
+        self.pulse.beat();
+        let WindowProfile { profile, sources, window, lost } = taken;
+        if lost > 0 {
+            self.lost_records += lost;
+            self.printer.detail(format_args!("the kernel dropped {lost} records"));
+        }
+        let progress = Arc::clone(&self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        let named = identity::as_invoking_user(|| symbolicator.symbolicate(profile, &sources, &progress))?;
+        let profile = named.profile;
+        if profile.threads().iter().all(|thread| thread.samples.is_empty()) {
+            return Ok(());
+        }
+        let labels: Vec<_> =
+            profile.processes().iter().map(|process| self.labelling.labels(process, &self.origins)).collect();
+        self.write(&profile, &labels);
+        let length = Duration::from_nanos(window.end.0.saturating_sub(window.start.0));
+        let delay = if spreads { spread(length) } else { Duration::ZERO };
+        for (server, delivery) in &self.deliveries {
+            match server.payloads(&profile, &labels) {
+                Ok(payloads) => delivery.add(payloads, delay, &self.counts),
+                Err(error) => self.printer.warn(format_args!("a profile cannot be converted: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, profile: &Profile, labels: &[ProcessLabels]) {
+        let Some(folder) = &self.plan.args.to else { return };
+        match folder::write(folder, &self.plan.host, profile, labels) {
+            Ok(()) => Counts::add(&self.counts.written, 1),
+            Err(failure) => {
+                Counts::add(&self.counts.lost, 1);
+                self.printer.warn(failure.message);
+            }
+        }
+    }
+
+    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no rate
+    /// makes it cheaper.
+    fn takes_too_much(&mut self) -> bool {
+        let command = self.command.as_ref().map(|command| command.pid().0);
+        // What the stated rate permits: a part of the cost does not fall with the rate.
+        match self.budget.check(self.plan.args.rate, command) {
+            Some(Excess::Memory(bytes)) => {
+                let text = format!("it has {} MB of memory and records anew", bytes >> 20);
+                self.printer.detail(text);
+                true
+            }
+            Some(Excess::Cpu(share)) if self.plan.args.off_cpu => {
+                self.plan.args.off_cpu = false;
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: waiting is not recorded from now on"
+                ));
+                true
+            }
+            Some(Excess::Cpu(share)) if self.rate > 1 => {
+                self.rate = (self.rate / 2).max(1);
+                let rate = self.rate;
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: {rate} samples a second from now on"
+                ));
+                true
+            }
+            None if self.rate < self.plan.args.rate && self.budget.has_room() => {
+                self.rate = (self.rate * 2).min(self.plan.args.rate);
+                let rate = self.rate;
+                self.printer.say(format_args!("{rate} samples a second from now on: there is room for them"));
+                true
+            }
+            Some(Excess::Cpu(_)) | None => false,
+        }
+    }
+
+    fn finish_session(&mut self, symbolicator: &mut Symbolicator<'_>) -> Result<(), Failure> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        for taken in session.finish(self.plan.args.every) {
+            self.hand_over(taken, symbolicator, false)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the configuration again: where profiles go, and their labels. What is recorded stays.
+    fn read_again(&mut self) {
+        let read = Plan::of(self.typed).and_then(|plan| Ok((plan.deliveries(&self.counts)?, plan)));
+        match read {
+            Ok((deliveries, plan)) => {
+                let until = Instant::now() + END_WITHIN;
+                for (server, old) in std::mem::replace(&mut self.deliveries, deliveries) {
+                    match self.deliveries.iter().find(|(other, _)| *other == server) {
+                        Some((_, new)) => old.leave_to(new, until),
+                        None => old.close(until),
+                    }
+                }
+                self.labelling = labelling_of(&plan);
+                let off_cpu = self.plan.args.off_cpu;
+                self.plan = plan;
+                self.plan.args.off_cpu = off_cpu;
+                self.printer.say("The configuration was read again");
+            }
+            Err(failure) => self.printer.warn(format_args!("nothing is changed: {}", failure.message)),
+        }
+    }
+
+    /// Hands over what is there, and waits for the servers as long as the end may take.
+    fn end(&mut self, symbolicator: &mut Symbolicator<'_>, signal: Option<EndSignal>) -> Result<(), Failure> {
+        let until = Instant::now() + END_WITHIN;
+        if let (Some(command), Some(signal)) = (&self.command, signal) {
+            // A command that cannot be signalled has ended.
+            let _ = command.signaller().send(signal.number());
+        }
+        let progress = Arc::<Progress>::default();
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&progress);
+        thread::spawn(move || {
+            thread::sleep(NAMES_WITHIN);
+            progress.cancel.store(true, Ordering::Relaxed);
+        });
+        self.finish_session(symbolicator)?;
+        self.deliveries.iter().for_each(|(_, delivery)| delivery.close(until));
+        self.deliveries.iter().for_each(|(_, delivery)| delivery.wait(&self.counts));
+        self.printer.say(&self.counts);
+        if self.lost_records > 0 {
+            self.printer.warn(format_args!("the kernel dropped {} records", self.lost_records));
+        }
+        Ok(())
+    }
+
+    /// The status of the command that ended, if there is one.
+    fn status(&self) -> u8 {
+        let ended = self.command.as_ref().and_then(|command| command.wait().ok());
+        ended.map_or(0, |ended| ended.status.shell_code())
+    }
+}
+
+fn labelling_of(plan: &Plan) -> Labelling {
+    Labelling::new(plan.labels.clone(), plan.args.max_services, plan.service.clone())
+}
+
+/// What is recorded, and the command that waits for its start.
+fn target_of(args: &AgentArgs) -> Result<(RecordingTarget, Option<SuspendedChild>), Failure> {
+    if args.all_cpus {
+        return Ok((RecordingTarget::System, None));
+    }
+    if let Some(unit) = &args.unit {
+        return Ok((RecordingTarget::Cgroup(unit::group(unit)?), None));
+    }
+    if !args.pid.is_empty() {
+        return Ok((RecordingTarget::Attach(args.pid.iter().copied().map(Pid).collect()), None));
+    }
+    let command = command_of(&args.command, identity::invoking_user())?;
+    let child = launch::prepare(&command).map_err(|error| launch_failure(&error))?;
+    Ok((RecordingTarget::Child(child.pid()), Some(child)))
+}
+
+/// A part of a window, other on each host: windows end at the same time everywhere.
+fn spread(window: Duration) -> Duration {
+    let own = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    window.mul_f64(own as f64 / f64::from(u32::MAX) / 4.0)
+}

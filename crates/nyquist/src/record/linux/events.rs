@@ -1,0 +1,32 @@
+//! The events that are recorded in addition to the samples.
+
+use crate::args::{NOT_UNDERSTOOD, RecordArgs};
+use crate::failure::Failure;
+use crate::record::linux::event_failure::event_failure;
+use nyquist_record::linux::RecordedEvent;
+use nyquist_record::linux::event_names::{EventSources, SampleInterval, parse};
+
+/// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
+/// wait.
+pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
+    let sources = EventSources::of_machine();
+    let interval = args.events.count.map(SampleInterval::Period);
+    let mut wanted: Vec<RecordedEvent> = Vec::new();
+    for requested in &args.events.requested {
+        let events = parse(&requested.text, &sources).map_err(|error| event_failure(&error))?;
+        for event in events {
+            if requested.filter.is_some() && !event.is_tracepoint() {
+                let text = format!("--filter is for tracepoints, and `{}` is none", event.name);
+                return Err(Failure::new(text).status(NOT_UNDERSTOOD));
+            }
+            let is_new = !wanted.iter().any(|other| other.event.name == event.name);
+            let mut recorded = RecordedEvent::new(event, interval, args.rate, &sources);
+            recorded.filter.clone_from(&requested.filter);
+            wanted.extend(is_new.then_some(recorded));
+        }
+    }
+    if args.off_cpu {
+        wanted.extend(RecordedEvent::of_waits(&sources));
+    }
+    Ok(wanted)
+}
