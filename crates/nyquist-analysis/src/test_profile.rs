@@ -6,8 +6,8 @@ use nyquist_profile::{
 };
 
 use crate::index::Index;
+use crate::query::tree::{Tree, TreeLimits};
 use crate::selection::Selection;
-use crate::tree::{Tree, TreeLimits};
 use crate::view::View;
 
 /// Builds a profile with an interval of 1 ms. The samples of a thread are 1 ms apart and have CPU deltas of 1

@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::amount::Amount;
-use crate::category_rows::CategoryRows;
-use crate::derived::DerivedForest;
-use crate::forest::{Forest, NONE};
-use crate::function_info::FunctionInfo;
 use crate::index::Index;
-use crate::node_sums::NodeSums;
-use crate::selected_samples::{SelectedSample, SelectedSamples};
+use crate::index::category_rows::CategoryRows;
+use crate::index::derived::DerivedForest;
+use crate::index::forest::{Forest, NONE};
+use crate::index::function_info::FunctionInfo;
+use crate::index::node_sums::NodeSums;
+use crate::index::sums::{self, SampleSums};
 use crate::selection::Selection;
-use crate::sum_plan::SumPlan;
-use crate::sums::{self, SampleSums};
-use crate::{patterns, transform};
+use crate::selection::selected_samples::{SelectedSample, SelectedSamples};
+use crate::selection::sum_plan::SumPlan;
+use crate::selection::{patterns, transform};
 
 /// The part of a profile that a selection leaves. It answers all queries.
 ///
@@ -83,11 +83,11 @@ impl<'a> View<'a> {
     /// The texts of the patterns of the selection that no function of the profile matches. O(functions ×
     /// patterns).
     pub fn unmatched_patterns(&self) -> Vec<&str> {
-        let is_unmatched = |pattern: &&crate::pattern::Pattern| {
+        let is_unmatched = |pattern: &&crate::names::pattern::Pattern| {
             let matching = patterns::matching_functions(self.profile(), std::slice::from_ref(*pattern));
             !matching.contains(&true)
         };
-        self.selection.patterns().filter(is_unmatched).map(crate::pattern::Pattern::as_str).collect()
+        self.selection.patterns().filter(is_unmatched).map(crate::names::pattern::Pattern::as_str).collect()
     }
 
     /// The sum of the samples whose stacks have any of some functions. O(nodes).
@@ -218,7 +218,7 @@ mod tests {
     use nyquist_profile::{CategoryId, LibId, ProcessIndex, ThreadIndex};
 
     use super::*;
-    use crate::selection::SampleState;
+    use crate::sample_state::SampleState;
     use crate::test_profile::{TestProfile, tree_text, with_view};
 
     fn check(selection: &Selection, expected: &str, total: u64) {

@@ -2,7 +2,10 @@
 
 mod brackets;
 mod comparable;
+pub(crate) mod find;
 mod module_name;
+pub(crate) mod own_code;
+pub(crate) mod pattern;
 mod short;
 mod shortener;
 

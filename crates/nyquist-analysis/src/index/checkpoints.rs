@@ -1,0 +1,98 @@
+//! The CPU time of all threads together up to some moments. The time of a range is the difference of two
+//! moments, corrected by the few samples between these and the range's ends.
+
+use nyquist_profile::{Profile, Samples, ThreadIndex};
+
+use crate::index::columns::Column;
+use crate::index::indexed_sums::IndexedSums;
+use crate::index::sums::SampleSums;
+use crate::parallel;
+use crate::sample_state::SampleState;
+
+/// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
+/// each node.
+const MAX_MOMENTS: usize = 8;
+
+/// At least this many times are examined to find each moment.
+const TIMES_A_MOMENT: usize = 128;
+
+/// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    checkpoints: Vec<Checkpoint>,
+}
+
+/// A moment.
+#[derive(Debug)]
+struct Checkpoint {
+    /// The number of samples of each thread before it.
+    positions: Vec<usize>,
+    /// The sums of these samples.
+    sums: SampleSums,
+}
+
+impl Checkpoints {
+    /// Sums up the samples of the default threads. O(samples).
+    pub(crate) fn new(profile: &Profile, sums: &IndexedSums, columns: &[Column]) -> Self {
+        let (threads, all) = (&sums.default_threads, &sums.all);
+        let nodes = all.own.len() - 1;
+        let positions = |time: u64| {
+            let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
+            samples.map(|samples| samples.count_before(time)).collect()
+        };
+        let mut starts = vec![vec![0; threads.len()]];
+        starts.extend(moments(profile, threads, nodes).into_iter().map(positions));
+        let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: SampleSums::new(nodes) }];
+        let between: Vec<_> = starts.windows(2).collect();
+        for (ends, sums) in parallel::map(&between, 1, |pair| {
+            let mut sums = SampleSums::new(nodes);
+            for (&thread, (&start, &end)) in threads.iter().zip(pair[0].iter().zip(&pair[1])) {
+                let add = |node, amount| sums.add(node, amount);
+                columns[thread.index()].go_through(start..end, SampleState::OnCpu, add);
+            }
+            (&pair[1], sums)
+        }) {
+            let mut sums = sums;
+            checkpoints.last().iter().for_each(|last| sums.add_all(&last.sums));
+            checkpoints.push(Checkpoint { positions: ends.clone(), sums });
+        }
+        let ends = threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect();
+        checkpoints.push(Checkpoint { positions: ends, sums: all.clone() });
+        Self { checkpoints }
+    }
+
+    /// The number of samples of each thread before a checkpoint.
+    pub(crate) fn positions(&self, checkpoint: usize) -> &[usize] {
+        &self.checkpoints[checkpoint].positions
+    }
+
+    /// The checkpoint with the fewest samples between it and these positions.
+    pub(crate) fn nearest(&self, positions: &[usize]) -> usize {
+        let distance = |&checkpoint: &usize| -> usize {
+            let pairs = self.positions(checkpoint).iter().zip(positions);
+            pairs.map(|(&there, &here)| there.abs_diff(here)).sum()
+        };
+        (0..self.checkpoints.len()).min_by_key(distance).unwrap_or_default()
+    }
+
+    /// The sums of the samples between two checkpoints.
+    pub(crate) fn between(&self, start: usize, end: usize) -> SampleSums {
+        let (start, end) = (&self.checkpoints[start], &self.checkpoints[end].sums);
+        if start.positions.iter().all(|&samples| samples == 0) { end.clone() } else { end.minus(&start.sums) }
+    }
+}
+
+/// Moments with about the same number of samples between them. There are at least as many samples between two
+/// moments as there are nodes, because taking a difference goes through all nodes.
+fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
+    let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
+    let total: usize = samples().map(Samples::len).sum();
+    let count = (total / nodes.max(1)).saturating_sub(1).min(MAX_MOMENTS);
+    let step = (total / (TIMES_A_MOMENT * (count + 1))).max(1);
+    let mut times: Vec<_> = samples().flat_map(|samples| samples.iter().step_by(step)).collect();
+    times.sort_unstable_by_key(|sample| sample.time);
+    let mut moments: Vec<_> =
+        (1..=count).map(|number| times[times.len() * number / (count + 1)].time).collect();
+    moments.dedup();
+    moments
+}

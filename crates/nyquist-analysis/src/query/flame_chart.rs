@@ -1,0 +1,201 @@
+//! The boxes of a flame chart: what a thread's stack was over time.
+
+use nyquist_profile::{FuncId, ThreadIndex};
+use serde::Serialize;
+
+use crate::index::span::{Span, are_moments};
+use crate::view::View;
+
+/// How a flame chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlameChartOptions {
+    /// Leaves out boxes that are shorter, in ns.
+    pub min_ns: u64,
+    /// The maximum number of levels.
+    pub max_depth: usize,
+}
+
+impl Default for FlameChartOptions {
+    fn default() -> Self {
+        Self { min_ns: 0, max_depth: usize::MAX }
+    }
+}
+
+/// A box of a flame chart: a call, as far as samples show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlameChartBox<'a> {
+    /// The level, from 0.
+    pub depth: usize,
+    /// When the function was first seen, in ns since the profile's zero.
+    pub start_ns: u64,
+    /// The end of its last sample.
+    pub end_ns: u64,
+    /// The function.
+    pub func: FuncId,
+    /// Its name.
+    pub name: &'a str,
+    /// The name of its lib.
+    pub lib: Option<&'a str>,
+}
+
+impl<'a> View<'a> {
+    /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
+    /// boxes. There are no boxes while the thread did not run, except in gaps that are shorter than the shortest box. Samples that are moments have twice the
+    /// length of the shortest box, as far as there is room. The boxes are ordered by start, then by depth.
+    /// O(samples × depth).
+    pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
+        let mut chart = FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
+        let is_chosen = self.chosen.threads.contains(&thread);
+        let mut stack = Vec::new();
+        let moments = are_moments(self.profile().meta());
+        for mut span in self.spans_of(thread).filter(|_| is_chosen) {
+            if moments {
+                span.times.start = chart.begin_of_moment(&span);
+            }
+            stack.clear();
+            let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
+            stack.extend(nodes.map(|node| self.forest().func[node as usize]));
+            stack.reverse();
+            stack.truncate(options.max_depth);
+            if span.times.start > chart.end {
+                chart.pass_gap(&mut span);
+            }
+            let same = stack.iter().zip(&chart.open).take_while(|(func, (open, _))| *func == open).count();
+            chart.close(same);
+            chart.open.extend(stack[same..].iter().map(|&func| (func, span.times.start)));
+            chart.end = span.times.end;
+        }
+        chart.close_run();
+        chart.boxes.sort_by_key(|found| (found.start_ns, found.depth));
+        chart.boxes
+    }
+}
+
+struct FlameChart<'v, 'a> {
+    view: &'v View<'a>,
+    options: &'v FlameChartOptions,
+    /// The functions of the last stack and when they were first seen.
+    open: Vec<(u32, u64)>,
+    /// The time until which the last stack lasted.
+    end: u64,
+    boxes: Vec<FlameChartBox<'a>>,
+}
+
+impl FlameChart<'_, '_> {
+    /// Where a moment is drawn from, so that it can be seen: after the last one.
+    fn begin_of_moment(&self, span: &Span) -> u64 {
+        let length = self.options.min_ns.saturating_mul(2).max(1);
+        span.times.end.saturating_sub(length).max(self.end).min(span.times.end)
+    }
+
+    /// Ends all boxes before a gap, unless it is shorter than the shortest box. Otherwise a thread that pauses
+    /// often would have no boxes at all, because all were too short.
+    fn pass_gap(&mut self, span: &mut Span) {
+        if span.times.start - self.end < self.options.min_ns && !self.open.is_empty() {
+            span.times.start = self.end;
+        } else {
+            self.close_run();
+        }
+    }
+
+    /// Ends all boxes where the thread pauses. What lasted for less than the shortest box gets its length.
+    /// Otherwise a thread that runs rarely would seem to run even less.
+    fn close_run(&mut self) {
+        if let Some((_, start_ns)) = self.open.first() {
+            self.end = self.end.max(start_ns.saturating_add(self.options.min_ns));
+        }
+        self.close(0);
+    }
+
+    /// Ends the boxes from that depth on.
+    fn close(&mut self, depth: usize) {
+        for (depth, (func, start_ns)) in
+            self.open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open))
+        {
+            if self.end - start_ns >= self.options.min_ns {
+                let info = self.view.function(FuncId::from_index(func as usize));
+                let (func, name, lib) = (info.func, info.name, info.lib);
+                self.boxes.push(FlameChartBox { depth, start_ns, end_ns: self.end, func, name, lib });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, with_view};
+
+    /// Samples are (time and CPU time since the previous one in ms, stack).
+    fn check(
+        samples: &[(u64, u64, &str)],
+        options: &FlameChartOptions,
+        expected: &[(&str, usize, u64, u64)],
+    ) {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for &(time, cpu, stack) in samples {
+            test.sample(stack, 1);
+            test.change_last(|sample| {
+                (sample.time, sample.cpu_delta) = (time * 1_000_000, cpu * 1_000_000);
+            });
+        }
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), options).into_iter();
+            let boxes = boxes
+                .map(|found| (found.name, found.depth, found.start_ns / 1_000_000, found.end_ns / 1_000_000));
+            assert_eq!(boxes.collect::<Vec<_>>(), expected);
+        });
+    }
+
+    #[test]
+    fn consecutive_stacks_share_their_outer_boxes() {
+        let samples = [(1, 1, "m a"), (2, 1, "m a b"), (3, 1, "m c"), (4, 1, "")];
+        let all = FlameChartOptions::default();
+        check(&samples, &all, &[("m", 0, 0, 3), ("a", 1, 0, 2), ("b", 2, 1, 2), ("c", 1, 2, 3)]);
+        let long = FlameChartOptions { min_ns: 2_000_000, ..all };
+        check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
+        let low = FlameChartOptions { max_depth: 1, ..all };
+        check(&samples, &low, &[("m", 0, 0, 3)]);
+    }
+
+    #[test]
+    fn gaps_that_cannot_be_seen_do_not_divide_boxes() {
+        let samples = [(10, 1, "m a"), (12, 1, "m b"), (14, 1, "m a"), (30, 1, "m a")];
+        let options = FlameChartOptions { min_ns: 3_000_000, ..FlameChartOptions::default() };
+        check(&samples, &options, &[("m", 0, 9, 14), ("m", 0, 29, 32), ("a", 1, 29, 32)]);
+    }
+
+    #[test]
+    fn a_thread_that_runs_rarely_is_seen() {
+        let samples = [(10, 1, "m a"), (20, 1, "m b"), (21, 1, "m c"), (40, 9, "m a")];
+        let options = FlameChartOptions { min_ns: 5_000_000, ..FlameChartOptions::default() };
+        let short = [("m", 0, 9, 14), ("a", 1, 9, 14), ("m", 0, 19, 24)];
+        check(&samples, &options, &[&short[..], &[("m", 0, 31, 40), ("a", 1, 31, 40)]].concat());
+    }
+
+    #[test]
+    fn moments_are_as_long_as_can_be_seen() {
+        let mut test = TestProfile::new();
+        test.builder.meta_mut().measure.unit = nyquist_profile::Unit::Count;
+        test.thread("1", "main");
+        for (time, stack) in [(10, "m a"), (11, "m b"), (50, "m a")] {
+            test.sample(stack, 1);
+            test.change_last(|sample| sample.time = time);
+        }
+        let options = FlameChartOptions { min_ns: 1, ..FlameChartOptions::default() };
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), &options).into_iter();
+            let boxes: Vec<_> = boxes.map(|it| (it.name, it.start_ns, it.end_ns)).collect();
+            let expected = [("m", 8, 11), ("a", 8, 10), ("b", 10, 11), ("m", 48, 50), ("a", 48, 50)];
+            assert_eq!(boxes, expected);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_does_not_run_has_no_boxes() {
+        let samples = [(1, 1, "m"), (10, 2, "m"), (12, 2, "m")];
+        check(&samples, &FlameChartOptions::default(), &[("m", 0, 0, 1), ("m", 0, 8, 12)]);
+    }
+}
