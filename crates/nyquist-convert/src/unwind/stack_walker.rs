@@ -29,7 +29,14 @@ pub(crate) struct StackWalker {
     found_in_copy: usize,
     /// How many stacks were walked ahead of their turn and again at their turn.
     walked_again: u64,
-    /// Whether the stacks of the walks are counted.
+}
+
+/// A sample whose stack is walked.
+#[derive(Clone, Copy)]
+struct WalkedSample<'a> {
+    sample: &'a Sample,
+    now: Timestamp,
+    /// Whether the source adapts the size of its copies by this one.
     is_counted: bool,
 }
 
@@ -44,7 +51,6 @@ impl StackWalker {
             frames: Vec::new(),
             found_in_copy: 0,
             walked_again: 0,
-            is_counted: true,
         }
     }
 
@@ -98,6 +104,11 @@ impl StackWalker {
         (sample, now): (&Sample, Timestamp),
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
+        self.walk_sample(WalkedSample { sample, now, is_counted: true }, processes)
+    }
+
+    fn walk_sample(&mut self, walked: WalkedSample<'_>, processes: &mut ProcessState) -> Option<Truncation> {
+        let WalkedSample { sample, now, .. } = walked;
         self.frames.clear();
         self.found_in_copy = usize::MAX;
         let (process, modules, _) = processes.for_unwinding(sample.pid, now);
@@ -106,7 +117,7 @@ impl StackWalker {
         }
         process.find_replaced_text(sample.pid, modules);
         let (lacks_mappings, denies_memory) = (process.lacks_mappings(), process.denies_memory);
-        let truncated = self.frames_of_user_stack((sample, now), processes);
+        let truncated = self.frames_of_user_stack(walked, processes);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
@@ -121,13 +132,10 @@ impl StackWalker {
     /// size of these copies.
     pub(crate) fn walk_uncounted(
         &mut self,
-        sample: (&Sample, Timestamp),
+        (sample, now): (&Sample, Timestamp),
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
-        self.is_counted = false;
-        let truncated = self.walk(sample, processes);
-        self.is_counted = true;
-        truncated
+        self.walk_sample(WalkedSample { sample, now, is_counted: false }, processes)
     }
 
     /// As [`walk_uncounted`](Self::walk_uncounted), for a stack that begins where a call will return to.
@@ -145,9 +153,10 @@ impl StackWalker {
 
     fn frames_of_user_stack(
         &mut self,
-        (sample, now): (&Sample, Timestamp),
+        current: WalkedSample<'_>,
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
+        let WalkedSample { sample, now, .. } = current;
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
@@ -167,15 +176,15 @@ impl StackWalker {
                     .then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
-                self.walk_copy((sample, now), registers, (&stack[..], *limited), processes)
+                self.walk_copy(current, registers, (&stack[..], *limited), processes)
             }
             UserStack::PreUnwound(unwound) if still_holds(unwound, (sample.pid, now), processes) => {
-                self.take_pre_unwound((sample, now), unwound, processes)
+                self.take_pre_unwound(current, unwound, processes)
             }
             UserStack::PreUnwound(unwound) => {
-                self.walked_again += u64::from(self.is_counted);
+                self.walked_again += u64::from(current.is_counted);
                 let copy = unwound.copy(&self.copies_in);
-                self.walk_copy((sample, now), &unwound.registers, (&copy, unwound.limited), processes)
+                self.walk_copy(current, &unwound.registers, (&copy, unwound.limited), processes)
             }
         }
     }
@@ -191,7 +200,7 @@ impl StackWalker {
     #[inline]
     fn take_pre_unwound(
         &mut self,
-        (sample, now): (&Sample, Timestamp),
+        WalkedSample { sample, now, is_counted }: WalkedSample<'_>,
         unwound: &PreUnwound,
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
@@ -207,7 +216,7 @@ impl StackWalker {
             walked: *walked,
             outermost: *outermost,
             found: self.frames.len(),
-            is_counted: self.is_counted,
+            is_counted,
         };
         let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
         if self.takes_complete(complete) { None } else { truncation(*walked, *limited, *copied) }
@@ -216,7 +225,7 @@ impl StackWalker {
     /// The same for a stack copy. `limited` is whether its limit was reached.
     fn walk_copy(
         &mut self,
-        (sample, now): (&Sample, Timestamp),
+        WalkedSample { sample, now, is_counted }: WalkedSample<'_>,
         registers: &Registers,
         (stack, limited): (&[u8], bool),
         processes: &mut ProcessState,
@@ -234,7 +243,7 @@ impl StackWalker {
             walked,
             outermost,
             found: self.frames.len(),
-            is_counted: self.is_counted,
+            is_counted,
         };
         let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
         if self.takes_complete(complete) { None } else { truncation(walked, limited, stack.len()) }
