@@ -19,11 +19,16 @@ pub(crate) type Reply = Response<Full<Bytes>>;
 pub(crate) struct ApiError {
     status: StatusCode,
     message: String,
+    /// The kind of the error, for a program that has to tell it from others.
+    code: Option<&'static str>,
 }
+
+/// The code of a path that does not exist, or has no valid token.
+const NOT_FOUND: &str = "not-found";
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, message: impl fmt::Display) -> Self {
-        Self { status, message: message.to_string() }
+        Self { status, message: message.to_string(), code: None }
     }
 
     /// The request itself is invalid.
@@ -39,7 +44,7 @@ impl ApiError {
 
     /// The common error for nonexistent paths and wrong tokens.
     pub(crate) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not found")
+        Self { code: Some(NOT_FOUND), ..Self::new(StatusCode::NOT_FOUND, "not found") }
     }
 }
 
@@ -48,8 +53,11 @@ impl From<ApiError> for Reply {
         #[derive(Serialize)]
         struct ErrorBody<'a> {
             error: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'static str>,
         }
-        let body = serde_json::to_vec(&ErrorBody { error: &error.message }).unwrap_or_default();
+        let body =
+            serde_json::to_vec(&ErrorBody { error: &error.message, code: error.code }).unwrap_or_default();
         with_type(error.status, "application/json", body.into())
     }
 }

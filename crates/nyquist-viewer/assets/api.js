@@ -199,19 +199,25 @@ async function fetchText(url, signal, body) {
     throw error.name === 'AbortError' ? error : new ApiError('gone', 'the answer was cut off');
   });
   if (response.ok) return text;
-  const message = messageOf(text) ?? `status ${response.status}`;
-  if (response.status === 404 && !/question|function|thread/.test(message)) throw new ApiError('expired', message);
-  throw new ApiError('refused', message);
+  throw errorOf(text, response.status);
 }
 
-/** @param {string} text */
-function messageOf(text) {
+/**
+ * The error of a response.
+ * @param {string} text
+ * @param {number} status
+ */
+export function errorOf(text, status) {
+  /** @type {{error?: unknown, code?: unknown}} */
+  let body = {};
   try {
-    const error = JSON.parse(text).error;
-    return typeof error === 'string' ? error : null;
+    body = Object(JSON.parse(text));
   } catch {
-    return null;
+    // Not a response of this server.
   }
+  const message = typeof body.error === 'string' ? body.error : `status ${status}`;
+  // The paths of the page's requests exist, so it is the token that is not valid.
+  return new ApiError(body.code === 'not-found' ? 'expired' : 'refused', message);
 }
 
 /**

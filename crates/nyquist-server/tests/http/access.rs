@@ -46,6 +46,7 @@ fn a_wrong_path_below_the_token_is_not_found() {
     for path in paths {
         let reply = server.ask("GET", path, "");
         assert_eq!((reply.status, &*reply.error()), (404, "not found"), "{path}");
+        assert!(reply.text().contains(r#""code":"not-found""#), "{}", reply.text());
     }
 }
 
