@@ -49,11 +49,6 @@ impl Images {
         last.is_some_and(|(_, image)| image.end > range.start)
     }
 
-    /// Whether no image is known yet.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_start.is_empty()
-    }
-
     /// Whether a look is due for the sake of code that is in no known image.
     pub(crate) fn may_look_again(&self, now: u64) -> bool {
         now.saturating_sub(self.looked_at) >= self.pause_ns

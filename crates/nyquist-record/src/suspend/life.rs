@@ -81,7 +81,7 @@ impl<S: System> Sampler<S> {
             self.end(task, now);
         }
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.is_refused = true;
+            (process.is_refused, process.has_samples) = (true, false);
         }
         if let Some(listed) = self.listed.iter().find(|listed| listed.pid == pid).copied() {
             self.note_refused(listed, refusal, now);
@@ -119,6 +119,8 @@ impl<S: System> Sampler<S> {
             }
             if !self.plan.pids.contains(&pid) {
                 self.processes.remove(&pid);
+            } else if let Some(process) = self.processes.get_mut(&pid) {
+                process.has_samples = false;
             }
         }
     }

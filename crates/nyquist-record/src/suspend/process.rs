@@ -21,7 +21,7 @@ pub(super) struct SampledProcess<P> {
     pub(super) handle: P,
     pub(super) images: Images,
     pub(super) made_code: MadeCode,
-    /// Whether it was sampled since its images were last read, or before they could be.
+    /// Whether it was sampled since its images and its made code were last read.
     pub(super) has_samples: bool,
     /// How often it was sampled.
     pub(super) samples: u64,

@@ -22,8 +22,8 @@ use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
-/// For how long samples are kept back because the images of their process cannot be read yet. Events of images after
-/// them would be late, and a program that begins runs before its system has listed its images.
+/// For how long samples are kept back until the images and the made code of their process are read, because events of
+/// these would be late after them. The images of a program that begins cannot be read at once.
 const MAX_KEPT_BACK_NS: u64 = 500_000_000;
 
 /// The shortest time between two listings of processes and threads, in nanoseconds.
@@ -179,12 +179,13 @@ impl<S: System> Sampler<S> {
     fn send_from_time_to_time(&mut self) {
         let now = self.system.now();
         let waited = now.saturating_sub(self.sent_at);
-        if waited < BETWEEN_CHUNKS_NS {
+        let may_wait = waited < MAX_KEPT_BACK_NS;
+        let mut sampled = self.processes.values().filter(|process| process.has_samples);
+        if waited < BETWEEN_CHUNKS_NS || (may_wait && sampled.any(|it| !it.made_code.may_look_again(now))) {
             return;
         }
         self.refresh_sampled_images(now);
-        let awaits_images = self.processes.values().any(|it| it.has_samples && it.images.is_empty());
-        if !awaits_images || waited >= MAX_KEPT_BACK_NS {
+        if !may_wait || self.processes.values().all(|process| !process.has_samples) {
             self.refresh_names(now);
             self.send();
         }
@@ -205,7 +206,6 @@ impl<S: System> Sampler<S> {
         let Some((listed, new)) = self.system.modules(&process.handle, &|listed| images.has(listed)) else {
             return;
         };
-        process.has_samples = false;
         let before = process.images.looked_at;
         let of_images = process.images.accept(pid, now, (&listed, new));
         let mut changes = process.made_code.leave_to(&process.images, pid, before);
@@ -217,6 +217,7 @@ impl<S: System> Sampler<S> {
             let began = self.system.now();
             let found = self.system.made_code(&process.handle);
             let ended = self.system.now();
+            process.has_samples = false;
             changes.extend(process.made_code.accept(pid, (began, ended), (found, &process.images)));
         }
         for (time, change) in changes {
@@ -243,7 +244,7 @@ impl<S: System> Sampler<S> {
         }
     }
 
-    /// Sends the samples on. The images of their processes are read before, if that is possible.
+    /// Sends the samples on.
     pub(super) fn send(&mut self) {
         let now = self.system.now();
         self.out.send(now);

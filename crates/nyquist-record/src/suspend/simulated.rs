@@ -81,6 +81,11 @@ pub(super) struct SimMachine {
     /// How often its processes were listed, and how long that takes.
     pub(super) listings: u64,
     pub(super) listing_ns: u64,
+    /// How long it takes to find made code.
+    pub(super) made_code_ns: u64,
+    pub(super) made_code_looks: u64,
+    /// When its processes make code, and where.
+    pub(super) makes_code: Option<(u64, Range<u64>)>,
     /// How long a suspension takes; a short time if it is 0.
     pub(super) held_ns: u64,
     pub(super) processes: BTreeMap<u32, SimProcess>,
@@ -308,7 +313,15 @@ impl System for SimSystem {
     }
 
     fn made_code(&mut self, process: &u32) -> Vec<Range<u64>> {
-        self.0.borrow().processes.get(process).map(|it| it.made_code.clone()).unwrap_or_default()
+        let mut machine = self.0.borrow_mut();
+        machine.made_code_looks += 1;
+        let listed_at = machine.now + machine.made_code_ns;
+        machine.advance(listed_at);
+        let made =
+            machine.makes_code.iter().filter(|(at, _)| machine.now >= *at).map(|(_, range)| range.clone());
+        let made: Vec<_> = made.collect();
+        let always = machine.processes.get(process).map(|it| it.made_code.clone());
+        always.into_iter().flatten().chain(made).collect()
     }
 
     fn open_thread(&mut self, _: &u32, tid: u32) -> Option<u32> {

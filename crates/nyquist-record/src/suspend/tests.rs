@@ -338,7 +338,9 @@ fn code_that_was_made_at_run_time_is_mapped_without_a_file() {
         made_code: vec![made.clone(), super::simulated::PROGRAM],
         ..forever(&[(11, SimActivity::Runs)])
     };
-    let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 300));
+    let machine = machine(0, &[(10, process)]);
+    machine.0.borrow_mut().made_code_ns = 10 * MS;
+    let recorded = record(&machine, plan(&[10], 600));
     let without_file = recorded.events.iter().filter_map(|event| match &event.kind {
         EventKind::Map(mapping) if mapping.path == "//anon" => Some((mapping.start.0, mapping.len)),
         _ => None,
@@ -348,4 +350,20 @@ fn code_that_was_made_at_run_time_is_mapped_without_a_file() {
         [(made.start, made.end - made.start)],
         "once, without the image"
     );
+}
+
+#[test]
+fn made_code_is_in_time_for_the_samples_that_call_it() {
+    let made = 0x70_0000..0x71_0000;
+    let late = SimProcess { made_code: vec![], ..forever(&[(11, SimActivity::Runs)]) };
+    let machine = machine(0, &[(10, late)]);
+    machine.0.borrow_mut().made_code_ns = 10 * MS;
+    machine.0.borrow_mut().makes_code = Some((SECOND + 300 * MS, made));
+    let recorded = record(&machine, plan(&[10], 900));
+    let mapped = recorded
+        .events
+        .iter()
+        .find(|event| matches!(&event.kind, EventKind::Map(mapping) if mapping.path == "//anon"));
+    let time = mapped.unwrap().time.0;
+    assert!(time <= SECOND + 300 * MS, "{} ms after it was made", (time - SECOND) / MS - 300);
 }
