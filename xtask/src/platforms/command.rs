@@ -171,7 +171,7 @@ fn records_plug_ins(wine: &Wine<'_>) -> Result<()> {
         succeed(compiler.arg(wine.folder.join(format!("{name}.dll"))))?;
     }
     // The program fails if the libraries have different addresses.
-    wine.text(&["record", "-s", "-o", "plug_ins.json.gz", "--", "./plug_ins.exe", "1500"])?;
+    wine.text(&["record", "-s", "-o", "plug_ins.json.gz", "--", "./plug_ins.exe", "4000"])?;
     let report: Value =
         serde_json::from_str(&wine.text(&["report", "--json", "--limit", "0", "plug_ins.json.gz"])?)?;
     let (first, second) = (share(&report, "first_work"), share(&report, "second_work"));

@@ -323,7 +323,7 @@ fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingRefusal {
         ),
         ForeignCode::Of32Bits => (
             format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
-            "record a 64-bit build of the program",
+            "record a 64-bit build of the program, or this one in a terminal of an administrator with `--backend etw`",
         ),
         ForeignCode::Ours => (
             "this nyquist is for other processors, and is translated on this machine".to_owned(),
