@@ -43,6 +43,12 @@ impl Images {
         self.by_start.get(&listed.start).is_some_and(|image| image.stamp == listed.stamp)
     }
 
+    /// The end of the known image that has an address.
+    pub(crate) fn end_at(&self, address: u64) -> Option<u64> {
+        let (_, image) = self.by_start.range(..=address).next_back()?;
+        (address < image.end).then_some(image.end)
+    }
+
     /// Whether a known image has addresses in a range.
     pub(crate) fn overlap(&self, range: &Range<u64>) -> bool {
         let last = self.by_start.range(..range.end).next_back();

@@ -13,7 +13,7 @@ const NO_FILE: &str = "//anon";
 const PART_OF_LOOKS: u64 = 20;
 /// The shortest and the longest time between two looks, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 5_000_000;
-const MAX_PAUSE_NS: u64 = 2_000_000_000;
+const MAX_PAUSE_NS: u64 = 10_000_000_000;
 /// The most pieces of memory that are known of a process.
 const MAX_RANGES: usize = 1024;
 

@@ -215,7 +215,7 @@ impl<S: System> Sampler<S> {
         }
         if process.made_code.may_look_again(now) {
             let began = self.system.now();
-            let found = self.system.made_code(&process.handle);
+            let found = self.system.made_code(&process.handle, &|address| process.images.end_at(address));
             let ended = self.system.now();
             process.has_samples = false;
             changes.extend(process.made_code.accept(pid, (began, ended), (found, &process.images)));

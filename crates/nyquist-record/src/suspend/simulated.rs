@@ -9,7 +9,8 @@ use std::rc::Rc;
 use nyquist_convert::event::{MappedFile, Registers};
 
 use super::system::{
-    ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    System,
 };
 
 pub(super) const MS: u64 = 1_000_000;
@@ -312,7 +313,7 @@ impl System for SimSystem {
         Some((listed, all.into_iter().filter(|module| !known(module.listed)).collect()))
     }
 
-    fn made_code(&mut self, process: &u32) -> Vec<Range<u64>> {
+    fn made_code(&mut self, process: &u32, _: ImageEnd<'_>) -> Vec<Range<u64>> {
         let mut machine = self.0.borrow_mut();
         machine.made_code_looks += 1;
         let listed_at = machine.now + machine.made_code_ns;

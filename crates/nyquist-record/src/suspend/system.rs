@@ -60,6 +60,9 @@ pub(crate) enum SamplingRefusal {
     Refused { reason: String, advice: Option<String> },
 }
 
+/// Gives the end of the known image at an address.
+pub(crate) type ImageEnd<'a> = &'a dyn Fn(u64) -> Option<u64>;
+
 /// The registers of a suspended thread.
 pub(crate) trait StoppedRegisters {
     fn instruction_pointer(&self) -> u64;
@@ -112,8 +115,8 @@ pub(crate) trait System {
         known: &dyn Fn(ListedImage) -> bool,
     ) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)>;
     /// The executable memory of a process that is not of images the system knows, by address: code that is made at
-    /// run time.
-    fn made_code(&mut self, process: &Self::Process) -> Vec<Range<u64>>;
+    /// run time. `image_end` gives the end of the known image at an address, because images need no look.
+    fn made_code(&mut self, process: &Self::Process, image_end: ImageEnd<'_>) -> Vec<Range<u64>>;
 
     /// Opens a thread to be sampled; `None` if it has ended or the system refuses.
     fn open_thread(&mut self, process: &Self::Process, tid: u32) -> Option<Self::Thread>;

@@ -21,7 +21,8 @@ use super::sys::thread::ThreadRegisters;
 use super::sys::timer::{Flag, Timer};
 use super::sys::{clock, memory, modules, process, thread};
 use crate::suspend::system::{
-    ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    System,
 };
 
 /// The steps in which the system's times of threads advance, in nanoseconds: those of its timer interrupt.
@@ -153,8 +154,8 @@ impl System for WindowsSystem {
         (!listed.is_empty()).then_some((listed, new))
     }
 
-    fn made_code(&mut self, process: &OwnedHandle) -> Vec<Range<u64>> {
-        memory::made_code(process)
+    fn made_code(&mut self, process: &OwnedHandle, image_end: ImageEnd<'_>) -> Vec<Range<u64>> {
+        memory::made_code(process, image_end)
     }
 
     fn open_thread(&mut self, process: &OwnedHandle, tid: u32) -> Option<SampledThread> {

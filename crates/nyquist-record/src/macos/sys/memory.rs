@@ -6,6 +6,7 @@ use super::mach::{
     Name, RegionBasicInfo, SUCCESS, VM_REGION_BASIC_INFO_64, mach_vm_read_overwrite, mach_vm_region, words,
 };
 use super::port::Port;
+use crate::suspend::system::ImageEnd;
 
 /// Protections of a region (`mach/vm_prot.h`).
 const READABLE: i32 = 1;
@@ -37,10 +38,13 @@ pub(crate) fn region(task: &Port, address: u64) -> Option<Range<u64>> {
     (protection & READABLE != 0 && region.contains(&address)).then_some(region)
 }
 
-/// The executable regions of a task, those of images included.
-pub(crate) fn executable_regions(task: &Port) -> Vec<Range<u64>> {
+/// The executable regions of a task, those of unknown images included. Known ones are passed over.
+pub(crate) fn executable_regions(task: &Port, image_end: ImageEnd<'_>) -> Vec<Range<u64>> {
     let mut next = 0;
     let regions = std::iter::from_fn(|| {
+        while let Some(end) = image_end(next) {
+            next = end;
+        }
         let (region, protection) = region_from(task, next).filter(|(region, _)| region.end > next)?;
         next = region.end;
         Some((region, protection))

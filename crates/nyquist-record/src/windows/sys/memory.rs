@@ -12,6 +12,8 @@ use windows_sys::Win32::System::Memory::{
 use windows_sys::Win32::System::ProcessStatus::K32GetMappedFileNameW;
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 
+use crate::suspend::system::ImageEnd;
+
 /// The rights of pages with code.
 const EXECUTABLE: u32 = PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY;
 /// The most regions of a process that are listed.
@@ -48,10 +50,13 @@ pub(crate) fn end_of_region(process: &OwnedHandle, address: u64) -> Option<u64> 
     (found.State == MEM_COMMIT).then(|| range_of(&found).end)
 }
 
-/// The executable memory of a process that is of no image.
-pub(crate) fn made_code(process: &OwnedHandle) -> Vec<Range<u64>> {
+/// The executable memory of a process that is of no image. Known images are passed over.
+pub(crate) fn made_code(process: &OwnedHandle, image_end: ImageEnd<'_>) -> Vec<Range<u64>> {
     let mut next = 0;
     let regions = std::iter::from_fn(|| {
+        while let Some(end) = image_end(next) {
+            next = end;
+        }
         let found = region(process, next).filter(|found| range_of(found).end > next)?;
         next = range_of(&found).end;
         Some(found)
@@ -121,8 +126,8 @@ mod tests {
         // SAFETY: the system chooses the address, and nobody executes or reads the memory.
         let made =
             unsafe { VirtualAlloc(ptr::null(), 1 << 16, MEM_COMMIT | MEM_RESERVE, PAGE_EXECUTE_READWRITE) };
-        let found = made_code(&own);
-        let here = made_code as fn(&OwnedHandle) -> Vec<Range<u64>> as usize as u64;
+        let found = made_code(&own, &|_| None);
+        let here = of_machine as fn() -> u64 as usize as u64;
         let has = |at: u64| found.iter().any(|range| range.contains(&at));
         assert!(has(made.addr() as u64) && !has(here), "{found:x?}");
         assert!(!mapped_file(&own, here).is_empty() && mapped_file(&own, made.addr() as u64).is_empty());
