@@ -105,7 +105,8 @@ mod tests {
         let first = found(&mut made, &both, 10_000);
         assert_eq!(first, [(0, map(7, &(0x2000..0x4000))), (0, map(7, &(0x9000..0xa000)))]);
         assert_eq!(found(&mut made, &both, 20_000), []);
-        let next = found(&mut made, &[0x2000..0x5000], 30_000);
+        let grown = 0x2000..0x5000;
+        let next = found(&mut made, &[grown], 30_000);
         let expected = [unmap(7, &(0x2000..0x4000)), unmap(7, &(0x9000..0xa000)), map(7, &(0x2000..0x5000))];
         assert_eq!(next, expected.map(|change| (21_000, change)));
         assert_eq!([0x1fff, 0x2000, 0x4fff, 0x5000].map(|at| made.has(at)), [false, true, true, false]);
@@ -114,7 +115,8 @@ mod tests {
     #[test]
     fn what_is_of_an_image_is_left_to_it() {
         let (mut made, mut images) = (MadeCode::default(), Images::default());
-        found(&mut made, &[0x2000..0x4000], 0);
+        let before_it_is_known = 0x2000..0x4000;
+        found(&mut made, &[before_it_is_known], 0);
         let image = LoadedModule {
             listed: ListedImage { start: 0x3000, stamp: 0 },
             len: 0x2000,
