@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_in_the_place_of_another_has_its_own_name() {
+    fn an_image_where_another_was_has_its_own_name() {
         let mut images = Images::default();
         images.accept(7, 10, (&listed([0x1000, 0x9000]), vec![module(0x1000), module(0x9000)]));
         let second = ListedImage { start: 0x1000, stamp: 2 };

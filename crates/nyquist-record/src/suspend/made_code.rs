@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_take_long_are_rare_and_many_ranges_are_bounded() {
+    fn long_looks_are_rare_and_ranges_are_bounded() {
         let mut made = MadeCode::default();
         let many: Vec<_> = (0..2 * MAX_RANGES as u64).map(|at| at * 0x2000..at * 0x2000 + 0x1000).collect();
         assert_eq!(made.accept(7, (0, MIN_PAUSE_NS), (many, &Images::default())).len(), MAX_RANGES);

@@ -321,7 +321,7 @@ fn a_look_at_a_waiting_place_stands_for_little() {
 }
 
 #[test]
-fn images_that_are_listed_late_are_in_time_for_the_first_samples() {
+fn images_listed_late_are_in_time_for_samples() {
     let process = SimProcess { lists_images_from: SECOND + 120 * MS, ..forever(&[(11, SimActivity::Runs)]) };
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 300));
     let time_of = |fits: fn(&EventKind) -> bool| {
@@ -332,7 +332,7 @@ fn images_that_are_listed_late_are_in_time_for_the_first_samples() {
 }
 
 #[test]
-fn code_that_was_made_at_run_time_is_mapped_without_a_file() {
+fn made_code_is_mapped_without_a_file() {
     let made = 0x70_0000..0x71_0000;
     let process = SimProcess {
         made_code: vec![made.clone(), super::simulated::PROGRAM],
@@ -353,7 +353,7 @@ fn code_that_was_made_at_run_time_is_mapped_without_a_file() {
 }
 
 #[test]
-fn made_code_is_in_time_for_the_samples_that_call_it() {
+fn made_code_is_in_time_for_samples() {
     let made = 0x70_0000..0x71_0000;
     let late = SimProcess { made_code: vec![], ..forever(&[(11, SimActivity::Runs)]) };
     let machine = machine(0, &[(10, late)]);
