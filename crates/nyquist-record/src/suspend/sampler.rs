@@ -21,7 +21,7 @@ use crate::end_reason::EndReason;
 use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
-const BETWEEN_CHUNKS_NS: u64 = 100_000_000;
+const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
 /// For how long samples are kept back until the images and the made code of their process are read, because events of
 /// these would be late after them. The images of a program that begins cannot be read at once.
 const MAX_KEPT_BACK_NS: u64 = 500_000_000;
