@@ -50,8 +50,8 @@ impl MadeCode {
         let before = std::mem::replace(&mut self.looked_at, ended);
         let pause = (ended.saturating_sub(began) * PART_OF_LOOKS).clamp(MIN_PAUSE_NS, MAX_PAUSE_NS);
         self.next_look = ended.saturating_add(pause);
-        let of_no_image = merged(found).into_iter().filter(|range| !images.overlap(range));
-        let former = std::mem::replace(&mut self.ranges, of_no_image.collect());
+        let of_no_image = found.into_iter().filter(|range| !images.overlap(range));
+        let former = std::mem::replace(&mut self.ranges, merged(of_no_image.collect()));
         let gone = former.iter().filter(|range| !self.ranges.contains(range)).map(|range| unmap(pid, range));
         let new = self.ranges.iter().filter(|range| !former.contains(range)).map(|range| map(pid, range));
         gone.chain(new).map(|change| (before, change)).collect()
