@@ -305,7 +305,7 @@ mod tests {
         ender.join().unwrap();
         assert_eq!(recorded.summary.reason, EndReason::Stopped);
         signaller.send(windows::signals::EndSignal::Interrupt.number()).unwrap();
-        assert_eq!(running.wait().unwrap().status.shell_code(), 130);
+        assert_eq!(running.wait().unwrap().status.shell_code(), 0xc000_013a);
         signaller.send(windows::signals::KILL).unwrap();
         let never_started = launch::prepare(&own_command("20 forever")).unwrap();
         let pid = never_started.pid();

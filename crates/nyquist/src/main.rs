@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     let worked = on_own_stack(STACK_BYTES, || command_line().and_then(|cli| run(cli.command)));
     delegates::end();
     match worked.unwrap_or_else(|error| Err(Failure::because("no thread can be started", &error))) {
-        Ok(status) => ExitCode::from(status),
+        Ok(status) => system::exit_code(status),
         Err(failure) => {
             printer::print_failure(&failure);
             ExitCode::from(failure.status)
@@ -113,30 +113,31 @@ fn command_line() -> Result<Cli, Failure> {
     args::parse()
 }
 
-fn run(command: Command) -> Result<u8, Failure> {
+/// Runs a subcommand. Returns the exit status, which can be that of a recorded command.
+fn run(command: Command) -> Result<u32, Failure> {
     let of_agent = matches!(command, Command::Agent(_)).then_some(memory::OF_AGENT);
     memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory).or(of_agent));
     match command {
         Command::Record(args) => record::run(&args),
-        Command::Recover(args) => commands::recover(&args),
+        Command::Recover(args) => commands::recover(&args).map(u32::from),
         Command::Load(args) => load::run(&args).map(|()| 0),
-        Command::Import(args) => import::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Cargo { words } => cargo::run(words),
+        Command::Import(args) => import::run(&args).map(u32::from),
+        Command::Report(args) => report::run(&args).map(u32::from),
+        Command::Cargo { words } => cargo::run(words).map(u32::from),
         Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
-        Command::Agent(args) => commands::agent(&args),
-        Command::Top(args) => commands::top(&args),
-        Command::Stat(args) => commands::stat(&args),
+        Command::Agent(args) => commands::agent(&args).map(u32::from),
+        Command::Top(args) => commands::top(&args).map(u32::from),
+        Command::Stat(args) => commands::stat(&args).map(u32::from),
         Command::Ctl(args) => commands::ctl(&args).map(|()| 0),
         Command::List(args) => commands::list(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
-        Command::Doctor(args) => commands::doctor(&args),
+        Command::Doctor(args) => commands::doctor(&args).map(u32::from),
         Command::Setup(args) if args.user => user_files::install(args.dry_run).map(|()| 0),
-        Command::Setup(args) => setup::run(args),
+        Command::Setup(args) => setup::run(args).map(u32::from),
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -39,8 +39,10 @@ pub(super) fn works(program: &Path, folder: &Path, environment: &[Variable]) -> 
     let _ = fs::remove_dir_all(&own);
     fs::create_dir_all(&own)?;
     let wine = Wine { program, environment, folder: &own };
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 8] = [
         ("a program is recorded", records),
+        ("two libraries in turn at one address have their own names", records_plug_ins),
+        ("the exit code of a command is passed on whole", passes_exit_codes_on),
         ("running processes are recorded", attaches),
         ("Ctrl-C on the console ends a recording, which is saved", is_interrupted),
         ("the kernel's events are not there, and what is there instead", has_no_events),
@@ -139,6 +141,41 @@ fn records(wine: &Wine<'_>) -> Result<()> {
     }
     let slept = share("NtDelayExecution");
     ensure!(slept < 0.1, "a sleeping thread has {slept} of the CPU time");
+    Ok(())
+}
+
+/// A library that is loaded at the address of one that was unloaded has its own name and its own time.
+fn records_plug_ins(wine: &Wine<'_>) -> Result<()> {
+    wine.compiled("plug_ins")?;
+    let source = crate::paths::root().join("workloads/windows/plug_in.c");
+    for name in ["first", "second"] {
+        let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+        compiler.args(["-g", "-O1", "-shared", "-Wl,--image-base,0x6a000000,--disable-dynamicbase"]);
+        compiler.arg(format!("-DWORK={name}_work")).arg(&source).arg("-o");
+        succeed(compiler.arg(wine.folder.join(format!("{name}.dll"))))?;
+    }
+    // The program fails if the libraries have different addresses.
+    wine.text(&["record", "-s", "-o", "plug_ins.json.gz", "--", "./plug_ins.exe", "4000"])?;
+    let report: Value =
+        serde_json::from_str(&wine.text(&["report", "--json", "--limit", "0", "plug_ins.json.gz"])?)?;
+    let (first, second) = (share(&report, "first_work"), share(&report, "second_work"));
+    let of_first = first / (first + second);
+    ensure!((of_first - 1.0 / 3.0).abs() < TOLERANCE, Measured(format!("the first has {of_first} of both")));
+    ensure!(first + second > 0.8, "both have {first} and {second}");
+    Ok(())
+}
+
+/// Codes above 255 are the recorder's, too.
+fn passes_exit_codes_on(wine: &Wine<'_>) -> Result<()> {
+    let program = wine.compiled("exit_code")?;
+    for code in ["300", "3221225477", "7"] {
+        let mut command = Command::new("wine");
+        command.arg(&program).args(["run".as_ref(), wine.program.as_os_str()]);
+        command.args(["record", "-q", "-s", "-o", "code.json.gz", "--", "./exit_code.exe", code]);
+        let output = command.current_dir(wine.folder).envs(wine.environment.iter().cloned()).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        ensure!(text.contains(&format!("exit code {code}\r\n")), "after {code}: {text:?}");
+    }
     Ok(())
 }
 

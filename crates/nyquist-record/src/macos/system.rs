@@ -21,7 +21,8 @@ use super::sys::queue::Flag;
 use super::sys::thread::ThreadRegisters;
 use super::sys::{clock, memory, process, task, thread};
 use crate::suspend::system::{
-    ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    System,
 };
 
 /// The steps in which the system's times of threads advance: they are in microseconds.
@@ -153,10 +154,14 @@ impl System for MacOs {
     fn modules(
         &mut self,
         process: &OpenedProcess<Port>,
-        known: &dyn Fn(u64) -> bool,
-    ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
+        known: &dyn Fn(ListedImage) -> bool,
+    ) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)> {
         let list_at = task::image_list(&process.task())?;
         modules::loaded(&reader(process), list_at, known, copies::original)
+    }
+
+    fn made_code(&mut self, process: &OpenedProcess<Port>, image_end: ImageEnd<'_>) -> Vec<Range<u64>> {
+        memory::executable_regions(&process.task(), image_end)
     }
 
     fn open_thread(&mut self, _: &OpenedProcess<Port>, tid: u32) -> Option<SampledThread> {

@@ -7,6 +7,7 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::cpu_clock::CpuClock;
 use super::events::{fork, name, total};
 use super::images::Images;
+use super::made_code::MadeCode;
 use super::process::SampledProcess;
 use super::recorded_thread::RecordedThread;
 use super::sampler::{MIN_LISTING_NS, Sampler};
@@ -80,7 +81,7 @@ impl<S: System> Sampler<S> {
             self.end(task, now);
         }
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.is_refused = true;
+            (process.is_refused, process.has_samples) = (true, false);
         }
         if let Some(listed) = self.listed.iter().find(|listed| listed.pid == pid).copied() {
             self.note_refused(listed, refusal, now);
@@ -118,6 +119,8 @@ impl<S: System> Sampler<S> {
             }
             if !self.plan.pids.contains(&pid) {
                 self.processes.remove(&pid);
+            } else if let Some(process) = self.processes.get_mut(&pid) {
+                process.has_samples = false;
             }
         }
     }
@@ -165,7 +168,7 @@ impl<S: System> Sampler<S> {
             }
         }
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.images = Images::default();
+            (process.images, process.made_code) = (Images::default(), MadeCode::default());
             process.calls.clear();
         }
         self.describe(pid, now, true);
@@ -186,7 +189,7 @@ impl<S: System> Sampler<S> {
         let clock = CpuClock::new(self.system.cpu_clock_step_ns(), base);
         let clock = clock.carrying(main.unwrap_or_default());
         let mut task = RecordedThread::new((pid, listed.tid), thread, clock, now);
-        task.seen_ns = task.clock.used_ns();
+        task.sampled_ns = task.clock.used_ns();
         if main.is_some() {
             task.shown_tid = pid;
         } else if self.has_begun {

@@ -9,6 +9,7 @@ mod events;
 mod family;
 mod images;
 mod life;
+mod made_code;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod options;
 #[cfg(any(windows, target_os = "macos"))]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use nyquist_convert::event::Pid;
 
 use super::images::Images;
+use super::made_code::MadeCode;
 
 /// A process that descends from the recorded ones and cannot be sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub(crate) struct LeftOut {
 pub(super) struct SampledProcess<P> {
     pub(super) handle: P,
     pub(super) images: Images,
-    /// Whether it was sampled since its images were last read.
+    pub(super) made_code: MadeCode,
+    /// Whether it was sampled since its images and its made code were last read.
     pub(super) has_samples: bool,
     /// How often it was sampled.
     pub(super) samples: u64,
@@ -34,6 +36,7 @@ impl<P> SampledProcess<P> {
         Self {
             handle: process,
             images: Images::default(),
+            made_code: MadeCode::default(),
             has_samples: false,
             samples: 0,
             calls: HashMap::new(),

@@ -25,8 +25,8 @@ pub(crate) struct RecordedThread<T> {
     pub(crate) looked_at: u64,
     /// How long it has waited since its last sample, in nanoseconds.
     pub(crate) waited_ns: u64,
-    /// The CPU time that it had used when a sample last found it running.
-    pub(crate) seen_ns: u64,
+    /// How much of its CPU time samples stand for.
+    pub(crate) sampled_ns: u64,
     /// How often it got a CPU, by the last listing.
     pub(crate) turns: u32,
     /// Whether the last listing shows that it has run since its last look.
@@ -79,7 +79,7 @@ impl<T> RecordedThread<T> {
             stack: 0..0,
             looked_at: now,
             waited_ns: 0,
-            seen_ns: 0,
+            sampled_ns: 0,
             turns: 0,
             is_due: true,
             unchanged_checks: 0,
@@ -127,9 +127,9 @@ impl<T> RecordedThread<T> {
         self.next_check = if self.unchanged_checks == 0 { now } else { now + pause };
     }
 
-    /// The CPU time in nanoseconds since a sample last found it running.
-    pub(crate) fn unseen_ns(&self) -> u64 {
-        self.clock.used_ns().saturating_sub(self.seen_ns)
+    /// The CPU time in nanoseconds that no sample stands for yet.
+    pub(crate) fn unsampled_ns(&self) -> u64 {
+        self.clock.used_ns().saturating_sub(self.sampled_ns)
     }
 }
 
@@ -137,13 +137,13 @@ impl<T> RecordedThread<T> {
 #[derive(Debug)]
 pub(crate) struct RecordedThreads<T> {
     list: Vec<RecordedThread<T>>,
-    /// Where the next pass begins.
-    turn: usize,
+    /// Where the next passes over the running threads and over the waiting ones begin.
+    turns: [usize; 2],
 }
 
 impl<T> Default for RecordedThreads<T> {
     fn default() -> Self {
-        Self { list: Vec::new(), turn: 0 }
+        Self { list: Vec::new(), turns: [0; 2] }
     }
 }
 
@@ -170,16 +170,25 @@ impl<T> RecordedThreads<T> {
         self.list.iter().filter(|task| task.is_running()).count()
     }
 
-    /// The places of all threads, beginning with the one that was skipped at the last pass.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + use<T> {
-        let (len, turn) = (self.list.len(), self.turn);
+    /// The places of all threads, beginning with the one that was skipped at the last pass of this kind.
+    pub(crate) fn places(&self, pass: Pass) -> impl Iterator<Item = usize> + use<T> {
+        let (len, turn) = (self.list.len(), self.turns[pass as usize]);
         (0..len).map(move |step| (turn + step) % len)
     }
 
-    /// Begins the next pass with the thread at this place.
-    pub(crate) fn continue_with(&mut self, place: usize) {
-        self.turn = place;
+    /// Begins the next pass of this kind with the thread at this place.
+    pub(crate) fn continue_with(&mut self, pass: Pass, place: usize) {
+        self.turns[pass as usize] = place;
     }
+}
+
+/// Which threads a pass looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Those that ran at their last look.
+    Running,
+    /// Those that waited.
+    Waiting,
 }
 
 #[cfg(test)]
@@ -239,7 +248,7 @@ mod tests {
     fn time_is_either_used_or_waited() {
         let mut task = task(0);
         assert_eq!(task.account(300, 0, 1000), 300);
-        assert_eq!((task.waited_ns, task.unseen_ns(), task.looked_at), (700, 300, 1000));
+        assert_eq!((task.waited_ns, task.unsampled_ns(), task.looked_at), (700, 300, 1000));
     }
 
     #[test]
@@ -248,11 +257,13 @@ mod tests {
         for tid in 0..4 {
             tasks.add(RecordedThread { tid, ..task(0) });
         }
-        tasks.continue_with(2);
-        assert_eq!(tasks.places().collect::<Vec<_>>(), [2, 3, 0, 1]);
+        tasks.continue_with(Pass::Running, 2);
+        let places = |tasks: &RecordedThreads<()>, pass| tasks.places(pass).collect::<Vec<_>>();
+        assert_eq!(places(&tasks, Pass::Running), [2, 3, 0, 1]);
+        assert_eq!(places(&tasks, Pass::Waiting), [0, 1, 2, 3], "each pass has its own turn");
         assert_eq!(tasks.remove(|task| task.tid > 1).len(), 2);
-        assert_eq!(tasks.places().collect::<Vec<_>>(), [0, 1], "from the first again");
+        assert_eq!(places(&tasks, Pass::Running), [0, 1], "from the first again");
         tasks.remove(|_| true);
-        assert_eq!(tasks.places().count(), 0);
+        assert_eq!(tasks.places(Pass::Running).count(), 0);
     }
 }

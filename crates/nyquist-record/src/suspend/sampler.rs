@@ -22,8 +22,9 @@ use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
-/// How often the images of a process are read at least, if it runs.
-const BETWEEN_IMAGES_NS: u64 = 100_000_000;
+/// For how long samples are kept back until the images and the made code of their process are read, because events of
+/// these would be late after them. The images of a program that begins cannot be read at once.
+const MAX_KEPT_BACK_NS: u64 = 500_000_000;
 
 /// The shortest time between two listings of processes and threads, in nanoseconds.
 pub(super) const MIN_LISTING_NS: u64 = 10_000_000;
@@ -78,7 +79,8 @@ pub(crate) struct Sampler<S: System> {
     /// The last listing; kept to reuse its memory.
     pub(super) listed: Vec<ListedProcess>,
     pub(super) listed_threads: Vec<ListedThread>,
-    next_images: u64,
+    /// How many rounds in a row were used up by running threads.
+    pub(super) rounds_without_waiting: u32,
     /// Whether threads and processes that are found from now on are new.
     pub(super) has_begun: bool,
 }
@@ -114,7 +116,7 @@ impl<S: System> Sampler<S> {
             sent_at: now,
             listed: Vec::new(),
             listed_threads: Vec::new(),
-            next_images: now,
+            rounds_without_waiting: 0,
             has_begun: false,
         };
         sampler.list_processes(now);
@@ -176,11 +178,14 @@ impl<S: System> Sampler<S> {
 
     fn send_from_time_to_time(&mut self) {
         let now = self.system.now();
-        if now >= self.next_images {
-            self.refresh_sampled_images(now);
-            self.next_images = now + BETWEEN_IMAGES_NS;
+        let waited = now.saturating_sub(self.sent_at);
+        let may_wait = waited < MAX_KEPT_BACK_NS;
+        let mut sampled = self.processes.values().filter(|process| process.has_samples);
+        if waited < BETWEEN_CHUNKS_NS || (may_wait && sampled.any(|it| !it.made_code.may_look_again(now))) {
+            return;
         }
-        if now.saturating_sub(self.sent_at) >= BETWEEN_CHUNKS_NS {
+        self.refresh_sampled_images(now);
+        if !may_wait || self.processes.values().all(|process| !process.has_samples) {
             self.refresh_names(now);
             self.send();
         }
@@ -197,14 +202,23 @@ impl<S: System> Sampler<S> {
     /// Reads the images of a process, and records what has changed.
     pub(super) fn refresh_images(&mut self, pid: u32, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        process.has_samples = false;
         let images = &process.images;
-        let Some((starts, new)) = self.system.modules(&process.handle, &|start| images.has(start)) else {
+        let Some((listed, new)) = self.system.modules(&process.handle, &|listed| images.has(listed)) else {
             return;
         };
-        let changes = process.images.accept(pid, now, (&starts, new));
+        let before = process.images.looked_at;
+        let of_images = process.images.accept(pid, now, (&listed, new));
+        let mut changes = process.made_code.leave_to(&process.images, pid, before);
+        changes.extend(of_images);
         if !changes.is_empty() {
             process.calls.clear();
+        }
+        if process.made_code.may_look_again(now) {
+            let began = self.system.now();
+            let found = self.system.made_code(&process.handle, &|address| process.images.end_at(address));
+            let ended = self.system.now();
+            process.has_samples = false;
+            changes.extend(process.made_code.accept(pid, (began, ended), (found, &process.images)));
         }
         for (time, change) in changes {
             // Events before the last chunk would be late.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
-use super::recorded_thread::{Activity, CpuReading, RecordedThread};
+use super::recorded_thread::{Activity, CpuReading, Pass, RecordedThread};
 use super::sampler::Sampler;
 use super::system::{StoppedRegisters as _, System};
 
@@ -13,13 +13,16 @@ pub(crate) const MAX_COPY_BYTES: usize = 128 << 10;
 const MAX_STOP_NS: u64 = 200_000;
 /// How many waiting threads are checked in a turn.
 const MAX_WAITING_THREADS: usize = 64;
+/// In how many rounds in a row running threads may use up the budget. Then a waiting thread comes first, because it
+/// may run by now.
+const MAX_ROUNDS_WITHOUT_WAITING: u32 = 3;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 /// After how many intervals without a sample of a running thread it is sampled where it is, even in a system
 /// call. Before that, it is likelier to be found elsewhere soon.
-const UNSEEN_INTERVALS: u64 = 4;
+const UNSAMPLED_INTERVALS: u64 = 4;
 /// The same in nanoseconds, at high rates.
-const MIN_UNSEEN_NS: u64 = 2_000_000;
+const MIN_UNSAMPLED_NS: u64 = 2_000_000;
 /// The most addresses in code that makes system calls that are remembered of a process.
 const MAX_CALLS: usize = 4096;
 
@@ -35,49 +38,84 @@ struct StoppedThread<R> {
 }
 
 impl<S: System> Sampler<S> {
-    /// Samples all threads in turn: as many of the running ones as the budget allows, and some of the
-    /// waiting ones.
+    /// Samples the running threads in turn, as many as the budget allows, and then some of the waiting ones. They
+    /// may be many, and each costs as much as a running one, but they show less.
     pub(super) fn sample_all(&mut self) {
-        self.budget.begin_round(self.system.now(), self.tasks.running());
-        let (mut waiting_sampled, mut skipped) = (0, None);
-        for place in self.tasks.places() {
-            if !self.budget.allows() {
-                self.budget.cut_round();
-                skipped.get_or_insert(place);
-                break;
-            }
-            let is_running = self.tasks.all().get(place).is_some_and(RecordedThread::is_running);
-            if !is_running && waiting_sampled == MAX_WAITING_THREADS {
-                skipped.get_or_insert(place);
-                continue;
-            }
-            waiting_sampled += usize::from(!is_running);
-            self.sample_if_run(place);
+        let began = self.system.now();
+        self.budget.begin_round(began, self.tasks.running());
+        if self.rounds_without_waiting >= MAX_ROUNDS_WITHOUT_WAITING && self.budget.allows() {
+            self.sample_waiting(began, 1);
         }
-        if let Some(place) = skipped {
-            self.tasks.continue_with(place);
+        if !self.sample_running() {
+            return self.budget.cut_round();
+        }
+        if !self.sample_waiting(began, MAX_WAITING_THREADS) {
+            self.budget.cut_round();
         }
     }
 
-    /// Checks whether a thread may have run, and samples it then.
-    fn sample_if_run(&mut self, place: usize) {
+    /// Samples the threads that ran at their last look. Returns whether the budget was enough for all.
+    fn sample_running(&mut self) -> bool {
+        let mut has_looked = false;
+        for place in self.tasks.places(Pass::Running) {
+            if !self.tasks.all().get(place).is_some_and(RecordedThread::is_running) {
+                continue;
+            }
+            if !self.budget.allows() {
+                self.tasks.continue_with(Pass::Running, place);
+                self.rounds_without_waiting += u32::from(has_looked);
+                return false;
+            }
+            has_looked |= self.sample_if_run(place);
+        }
+        if has_looked && !self.budget.allows() {
+            self.rounds_without_waiting += 1;
+        }
+        true
+    }
+
+    /// Checks threads that waited at their last look, which was before this round, and samples those that may have
+    /// run, up to a number of them. Returns whether the budget was enough.
+    fn sample_waiting(&mut self, began: u64, most_sampled: usize) -> bool {
+        let (mut checked, mut sampled) = (0, 0);
+        for place in self.tasks.places(Pass::Waiting) {
+            let is_due = |task: &RecordedThread<S::Thread>| !task.is_running() && task.looked_at < began;
+            if !self.tasks.all().get(place).is_some_and(is_due) {
+                continue;
+            }
+            let is_allowed = self.budget.allows();
+            if !is_allowed || checked == MAX_WAITING_THREADS || sampled == most_sampled {
+                self.tasks.continue_with(Pass::Waiting, place);
+                return is_allowed;
+            }
+            self.rounds_without_waiting = 0;
+            checked += 1;
+            sampled += usize::from(self.sample_if_run(place));
+        }
+        true
+    }
+
+    /// Checks whether a thread may have run, and samples it then. Returns whether it was sampled.
+    fn sample_if_run(&mut self, place: usize) -> bool {
         let now = self.system.now();
-        let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
+        let Some(task) = self.tasks.all_mut().get_mut(place) else { return false };
         let Some(read) = self.system.cpu_time_ns(&task.thread) else {
             self.wants_listing = true;
-            return;
+            return false;
         };
         let read =
             CpuReading { counted_ns: read, estimated_run_ns: self.system.estimated_run_ns(&task.thread) };
         task.is_due |= self.system.was_active(&task.thread);
         if task.may_have_run(read, now) {
-            return self.suspend(place, read);
+            self.suspend(place, read);
+            return true;
         }
         task.is_disturbed = false;
         task.account(read.counted_ns, 0, now);
         if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
             self.report_waiting_at(place, now);
         }
+        false
     }
 
     /// Suspends a thread, copies its registers and its stack, and lets it run again.
@@ -144,7 +182,7 @@ impl<S: System> Sampler<S> {
         let state = task.judge((read, stopped.at), (in_call, is_same), interval);
         task.registers = Some(registers.clone());
         task.note_place(in_call && is_same, interval, stopped.at);
-        let used_ns = task.clock.used_ns();
+        let sampled_ns = task.sampled_ns;
         let id = (task.pid, task.shown_tid);
         let user = |stack| UserStack::Copied {
             registers: Box::new(registers.clone()),
@@ -160,7 +198,7 @@ impl<S: System> Sampler<S> {
             }
         }
         if let Some(state) = state {
-            let sample = sample(id, state, used_ns, user(Bytes::new()));
+            let sample = sample(id, state, sampled_ns, user(Bytes::new()));
             self.out.push_sample(stopped.at, sample, stopped.len);
         }
     }
@@ -212,8 +250,8 @@ impl<S: System> Sampler<S> {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = true;
         process.samples += 1;
-        let is_unknown = process.images.find(ip).is_none() && process.images.may_look_again(now);
-        if is_unknown || process.samples.is_power_of_two() {
+        let is_unknown = process.images.find(ip).is_none() && !process.made_code.has(ip);
+        if (is_unknown && process.images.may_look_again(now)) || process.samples.is_power_of_two() {
             self.refresh_images(pid, now);
         }
     }
@@ -228,10 +266,11 @@ impl<S: System> Sampler<S> {
 }
 
 impl<T> RecordedThread<T> {
-    /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds.
-    fn longest_unseen_ns(&self, interval_ns: u64, shows_runs: bool) -> u64 {
+    /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds. Such a sample stands
+    /// for no more: the rest was used elsewhere, and waits for a sample that finds it running.
+    fn longest_unsampled_ns(&self, interval_ns: u64, shows_runs: bool) -> u64 {
         let uncertain_ns = if shows_runs { 0 } else { 2 * self.clock.step_ns() };
-        MIN_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + uncertain_ns
+        MIN_UNSAMPLED_NS.max(interval_ns * UNSAMPLED_INTERVALS) + uncertain_ns
     }
 
     /// Accounts for the time until a look that has suspended it. Returns the state to be sampled, or `None` if
@@ -256,9 +295,11 @@ impl<T> RecordedThread<T> {
         let shows_runs = about_ns.is_some() || !self.clock.is_coarse();
         let worked = about_ns.unwrap_or(used);
         let in_kernel = shows_runs && worked > 0 && worked.saturating_mul(8) >= passed * 7;
-        let unseen = self.unseen_ns() > self.longest_unseen_ns(interval_ns, about_ns.is_some());
-        if ran || (in_call && (in_kernel || unseen)) {
-            self.seen_ns = self.clock.used_ns();
+        let most_ns = self.longest_unsampled_ns(interval_ns, about_ns.is_some());
+        let is_overdue = self.unsampled_ns() > most_ns;
+        if ran || (in_call && (in_kernel || is_overdue)) {
+            let in_call_ns = if in_kernel { most_ns.saturating_add(used.min(passed)) } else { most_ns };
+            self.sampled_ns += if ran { u64::MAX } else { in_call_ns }.min(self.unsampled_ns());
             self.activity = Activity::Running;
             return Some(SampleState::Running { waited_ns: std::mem::take(&mut self.waited_ns) });
         }
@@ -274,7 +315,7 @@ impl<T> RecordedThread<T> {
 fn take_waiting<T>(task: &mut RecordedThread<T>) -> Option<EventKind> {
     let Activity::Waiting(stack) = &task.activity else { return None };
     let state = SampleState::Waiting { waited_ns: std::mem::take(&mut task.waited_ns), reason: None };
-    Some(sample((task.pid, task.shown_tid), state, task.clock.used_ns(), stack.clone()))
+    Some(sample((task.pid, task.shown_tid), state, task.sampled_ns, stack.clone()))
 }
 
 /// How much of a stack to copy from its pointer on, and whether there is more.
@@ -287,14 +328,14 @@ fn window(stack: &std::ops::Range<u64>, pointer: u64, most: usize) -> (usize, bo
     (len, all > len as u64)
 }
 
-fn sample((pid, tid): (u32, u32), state: SampleState, used_ns: u64, user: UserStack) -> EventKind {
+fn sample((pid, tid): (u32, u32), state: SampleState, sampled_ns: u64, user: UserStack) -> EventKind {
     EventKind::Sample(Sample {
         pid: Pid(pid),
         tid: Tid(tid),
         in_kernel: false,
         state,
         period_ns: 0,
-        cpu_time_ns: Some(used_ns),
+        cpu_time_ns: Some(sampled_ns),
         counts_anew: false,
         kernel_stack: Vec::new(),
         user,

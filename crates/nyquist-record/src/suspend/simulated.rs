@@ -8,10 +8,13 @@ use std::rc::Rc;
 
 use nyquist_convert::event::{MappedFile, Registers};
 
-use super::system::{ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System};
+use super::system::{
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    System,
+};
 
 pub(super) const MS: u64 = 1_000_000;
-/// How long a suspension takes.
+/// How long a suspension takes, if nothing else is chosen.
 const HELD_NS: u64 = 5_000;
 /// The addresses of the program, of the library that makes system calls, and of stacks.
 pub(super) const PROGRAM: Range<u64> = 0x1000..0x2000;
@@ -55,6 +58,10 @@ pub(super) struct SimProcess {
     pub(super) openings: u32,
     /// Whether it ends when one of its threads is suspended next.
     pub(super) ends_when_suspended: bool,
+    /// When the system can list its images.
+    pub(super) lists_images_from: u64,
+    /// Its executable memory that is of no image.
+    pub(super) made_code: Vec<Range<u64>>,
     /// Whether it states absurd stacks and images.
     pub(super) is_hostile: bool,
     /// When it executes another program. Its threads end and begin as they state.
@@ -75,6 +82,13 @@ pub(super) struct SimMachine {
     /// How often its processes were listed, and how long that takes.
     pub(super) listings: u64,
     pub(super) listing_ns: u64,
+    /// How long it takes to find made code.
+    pub(super) made_code_ns: u64,
+    pub(super) made_code_looks: u64,
+    /// When its processes make code, and where.
+    pub(super) makes_code: Option<(u64, Range<u64>)>,
+    /// How long a suspension takes; a short time if it is 0.
+    pub(super) held_ns: u64,
     pub(super) processes: BTreeMap<u32, SimProcess>,
 }
 
@@ -130,6 +144,16 @@ impl SimThread {
         (self.began..self.ends).contains(&now)
     }
 
+    /// How long it has run from its beginning until a time, if nothing has suspended it.
+    fn run_before(&self, time: u64) -> u64 {
+        let lived = time.saturating_sub(self.began);
+        match self.activity {
+            SimActivity::Runs => lived,
+            SimActivity::Waits => 0,
+            SimActivity::Both { period, runs } => lived / period * runs + (lived % period).min(runs),
+        }
+    }
+
     fn runs(&self, now: u64) -> bool {
         match self.activity {
             SimActivity::Runs => true,
@@ -139,19 +163,24 @@ impl SimThread {
     }
 }
 
+/// What is in both ranges; empty, or with its end before its start, if that is nothing.
+fn both(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
 impl SimMachine {
-    /// Lets all threads live on until a time, in steps of a microsecond.
+    /// Lets all threads live on until a time.
     fn advance(&mut self, to: u64) {
-        while self.now < to {
-            let (now, step) = (self.now, (to - self.now).min(1000));
-            for process in self.processes.values_mut().filter(|process| process.lives(now)) {
-                let threads = process.threads.values_mut();
-                for thread in threads.filter(|it| it.lives(now) && !it.is_suspended && it.runs(now)) {
-                    thread.cpu_ns += step;
-                }
+        let span = self.now..to.max(self.now);
+        for process in self.processes.values_mut() {
+            let life = process.begins..process.ends.unwrap_or(u64::MAX);
+            for thread in process.threads.values_mut().filter(|thread| !thread.is_suspended) {
+                let lived = both(&both(&span, &life), &(thread.began..thread.ends));
+                thread.cpu_ns +=
+                    thread.run_before(lived.end.max(lived.start)) - thread.run_before(lived.start);
             }
-            self.now += step;
         }
+        self.now = span.end;
     }
 
     pub(super) fn thread(&mut self, tid: u32) -> Option<&mut SimThread> {
@@ -267,21 +296,33 @@ impl System for SimSystem {
     fn modules(
         &mut self,
         process: &u32,
-        known: &dyn Fn(u64) -> bool,
-    ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
+        known: &dyn Fn(ListedImage) -> bool,
+    ) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)> {
         let machine = self.0.borrow();
-        let it = machine.processes.get(process)?;
+        let it = machine.processes.get(process).filter(|it| machine.now >= it.lists_images_from)?;
         let (is_hostile, program) = (it.is_hostile, it.program());
         let module = |range: &Range<u64>| LoadedModule {
-            start: range.start,
+            listed: ListedImage { start: range.start, stamp: 0 },
             len: if is_hostile { u64::MAX } else { range.end - range.start },
             path: format!(r"C:\{program}\{:x}", range.start),
             identity: MappedFile::Unknown,
             makes_calls: *range == LIBRARY,
         };
-        let all = [PROGRAM, LIBRARY];
-        let new = all.iter().filter(|range| !known(range.start)).map(module).collect();
-        Some((all.iter().map(|range| range.start).collect(), new))
+        let all = [PROGRAM, LIBRARY].map(|range| module(&range));
+        let listed = all.iter().map(|module| module.listed).collect();
+        Some((listed, all.into_iter().filter(|module| !known(module.listed)).collect()))
+    }
+
+    fn made_code(&mut self, process: &u32, _: ImageEnd<'_>) -> Vec<Range<u64>> {
+        let mut machine = self.0.borrow_mut();
+        machine.made_code_looks += 1;
+        let listed_at = machine.now + machine.made_code_ns;
+        machine.advance(listed_at);
+        let made =
+            machine.makes_code.iter().filter(|(at, _)| machine.now >= *at).map(|(_, range)| range.clone());
+        let made: Vec<_> = made.collect();
+        let always = machine.processes.get(process).map(|it| it.made_code.clone());
+        always.into_iter().flatten().chain(made).collect()
     }
 
     fn open_thread(&mut self, _: &u32, tid: u32) -> Option<u32> {
@@ -331,7 +372,8 @@ impl System for SimSystem {
             thread.is_suspended = true;
             thread.suspensions += 1;
         }
-        machine.advance(now + HELD_NS);
+        let held_ns = if machine.held_ns == 0 { HELD_NS } else { machine.held_ns };
+        machine.advance(now + held_ns);
         true
     }
 

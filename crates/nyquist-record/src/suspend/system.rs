@@ -27,11 +27,20 @@ pub(crate) struct ListedThread {
     pub(crate) is_active: bool,
 }
 
+/// An image in the list of those that a process has loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedImage {
+    /// The first address.
+    pub(crate) start: u64,
+    /// A number that differs for another image that is loaded at the same address later.
+    pub(crate) stamp: u64,
+}
+
 /// An image that a process has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoadedModule {
-    /// The first address.
-    pub(crate) start: u64,
+    /// The first address, and what tells it from others there.
+    pub(crate) listed: ListedImage,
     /// The number of bytes.
     pub(crate) len: u64,
     /// The path of its file.
@@ -50,6 +59,9 @@ pub(crate) enum SamplingRefusal {
     /// The system refuses it, for this reason and with this advice.
     Refused { reason: String, advice: Option<String> },
 }
+
+/// Gives the end of the known image at an address.
+pub(crate) type ImageEnd<'a> = &'a dyn Fn(u64) -> Option<u64>;
 
 /// The registers of a suspended thread.
 pub(crate) trait StoppedRegisters {
@@ -96,12 +108,15 @@ pub(crate) trait System {
     /// Whether a process has ended.
     fn has_ended(&mut self, process: &Self::Process) -> bool;
     /// The images that a process has loaded; `None` if they cannot be listed now. `known` returns whether an
-    /// image at an address needs no description, because it was described before.
+    /// image needs no description, because it was described before.
     fn modules(
         &mut self,
         process: &Self::Process,
-        known: &dyn Fn(u64) -> bool,
-    ) -> Option<(Vec<u64>, Vec<LoadedModule>)>;
+        known: &dyn Fn(ListedImage) -> bool,
+    ) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)>;
+    /// The executable memory of a process that is not of images the system knows, by address: code that is made at
+    /// run time. `image_end` gives the end of the known image at an address, because images need no look.
+    fn made_code(&mut self, process: &Self::Process, image_end: ImageEnd<'_>) -> Vec<Range<u64>>;
 
     /// Opens a thread to be sampled; `None` if it has ended or the system refuses.
     fn open_thread(&mut self, process: &Self::Process, tid: u32) -> Option<Self::Thread>;

@@ -280,3 +280,90 @@ fn a_hostile_process_costs_no_more_than_others() {
     });
     assert_eq!(longest.max(), Some(super::sampling::MAX_COPY_BYTES));
 }
+
+/// A running thread beside many that sleep for 20 ms at a time, if a suspension takes 3 ms.
+fn among_sleepers(sleepers: u32, step_ns: u64) -> TestRecording {
+    let sleeps = SimActivity::Both { period: 20 * MS, runs: 50_000 };
+    let mut threads = vec![(11, SimActivity::Runs)];
+    threads.extend((100..100 + sleepers).map(|tid| (tid, sleeps)));
+    let machine = machine(step_ns, &[(10, forever(&threads))]);
+    machine.0.borrow_mut().held_ns = 3 * MS;
+    record(&machine, SamplingPlan { cpus: 2, ..plan(&[10], 3000) })
+}
+
+#[test]
+fn waiting_threads_do_not_starve_running_ones() {
+    for step in [0, COARSE] {
+        let (alone, beside) = (among_sleepers(0, step), among_sleepers(200, step));
+        let samples = [&alone, &beside].map(|recorded| recorded.running(10).len());
+        assert!(samples[1] * 2 > samples[0], "{} samples alone, {} beside 200", samples[0], samples[1]);
+        let waiting: u64 = (100..300).map(|tid| beside.suspensions(tid)).sum();
+        assert!(waiting > 20, "{waiting} looks at waiting threads, which may run by now");
+        let last = *beside.running(10).last().unwrap();
+        assert!(beside.cpu_ns(11) - last < 200 * MS, "{last} of {}", beside.cpu_ns(11));
+    }
+}
+
+#[test]
+fn a_look_at_a_waiting_place_stands_for_little() {
+    for step in [0, COARSE] {
+        // Most of its time was used before the first look could be at it.
+        let mut process = forever(&[(11, SimActivity::Both { period: 1000 * MS, runs: 600 * MS })]);
+        process.threads.get_mut(&11).unwrap().began = SECOND;
+        let machine = machine(step, &[(10, process)]);
+        machine.0.borrow_mut().now = SECOND + 650 * MS;
+        machine.0.borrow_mut().thread(11).unwrap().cpu_ns = 600 * MS;
+        let recorded = record(&machine, SamplingPlan { is_new: true, ..plan(&[10], 300) });
+        let most = recorded.running(10).last().copied().unwrap_or_default();
+        assert!(most <= 10 * MS + 2 * step, "{most} ns for a place where it waits");
+        assert_eq!(recorded.total(10), 600 * MS, "the rest is not sampled, and is said");
+    }
+}
+
+#[test]
+fn images_listed_late_are_in_time_for_samples() {
+    let process = SimProcess { lists_images_from: SECOND + 120 * MS, ..forever(&[(11, SimActivity::Runs)]) };
+    let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 300));
+    let time_of = |fits: fn(&EventKind) -> bool| {
+        recorded.events.iter().filter(|event| fits(&event.kind)).map(|event| event.time.0).min().unwrap()
+    };
+    let mapped = time_of(|kind| matches!(kind, EventKind::Map(_)));
+    assert!(mapped <= time_of(|kind| matches!(kind, EventKind::Sample(_))));
+}
+
+#[test]
+fn made_code_is_mapped_without_a_file() {
+    let made = 0x70_0000..0x71_0000;
+    let process = SimProcess {
+        made_code: vec![made.clone(), super::simulated::PROGRAM],
+        ..forever(&[(11, SimActivity::Runs)])
+    };
+    let machine = machine(0, &[(10, process)]);
+    machine.0.borrow_mut().made_code_ns = 10 * MS;
+    let recorded = record(&machine, plan(&[10], 600));
+    let without_file = recorded.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Map(mapping) if mapping.path == "//anon" => Some((mapping.start.0, mapping.len)),
+        _ => None,
+    });
+    assert_eq!(
+        without_file.collect::<Vec<_>>(),
+        [(made.start, made.end - made.start)],
+        "once, without the image"
+    );
+}
+
+#[test]
+fn made_code_is_in_time_for_samples() {
+    let made = 0x70_0000..0x71_0000;
+    let late = SimProcess { made_code: vec![], ..forever(&[(11, SimActivity::Runs)]) };
+    let machine = machine(0, &[(10, late)]);
+    machine.0.borrow_mut().made_code_ns = 10 * MS;
+    machine.0.borrow_mut().makes_code = Some((SECOND + 300 * MS, made));
+    let recorded = record(&machine, plan(&[10], 900));
+    let mapped = recorded
+        .events
+        .iter()
+        .find(|event| matches!(&event.kind, EventKind::Map(mapping) if mapping.path == "//anon"));
+    let time = mapped.unwrap().time.0;
+    assert!(time <= SECOND + 300 * MS, "{} ms after it was made", (time - SECOND) / MS - 300);
+}

@@ -223,19 +223,10 @@ impl ExitStatus {
         }
     }
 
-    /// The whole exit code, which `std::process::exit` takes as an `i32` of the same bits.
-    pub fn code(self) -> u32 {
+    /// The status that a shell of Windows has after it: the whole exit code.
+    pub fn shell_code(self) -> u32 {
         match self {
             Self::Code(code) | Self::Exception(code) => code,
-        }
-    }
-
-    /// The exit code as the status of a shell: 130 after Ctrl-C; other codes above 255 are 255, because they
-    /// must not become 0.
-    pub fn shell_code(self) -> u8 {
-        match self.code() {
-            CONTROL_C => 130,
-            code => u8::try_from(code).unwrap_or(u8::MAX),
         }
     }
 }
@@ -277,16 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_windows_become_those_of_shells() {
-        let check = |code: u32, expected: u8| {
-            let status = ExitStatus::of_code(code);
-            assert_eq!((status.shell_code(), status.code()), (expected, code));
-        };
-        check(0, 0);
-        check(42, 42);
-        check(256, 255);
-        check(0xc000_0005, 255);
-        check(0xc000_013a, 130);
+    fn codes_are_passed_on_whole() {
+        for code in [0, 42, 256, 300, 0xc000_0005, CONTROL_C, u32::MAX] {
+            assert_eq!(ExitStatus::of_code(code).shell_code(), code);
+        }
         assert_eq!(ExitStatus::of_code(0xc000_0005), ExitStatus::Exception(0xc000_0005));
     }
 }

@@ -1,6 +1,7 @@
 //! Implements what sampling by suspending threads needs, for Windows.
 
 use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::ops::Range;
 use std::os::windows::io::OwnedHandle;
@@ -20,7 +21,8 @@ use super::sys::thread::ThreadRegisters;
 use super::sys::timer::{Flag, Timer};
 use super::sys::{clock, memory, modules, process, thread};
 use crate::suspend::system::{
-    ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    System,
 };
 
 /// The steps in which the system's times of threads advance, in nanoseconds: those of its timer interrupt.
@@ -143,12 +145,17 @@ impl System for WindowsSystem {
     fn modules(
         &mut self,
         process: &OwnedHandle,
-        known: &dyn Fn(u64) -> bool,
-    ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
-        let starts = modules::bases(process);
-        let new = starts.iter().filter(|start| !known(**start));
-        let new = new.filter_map(|start| loaded_module(process, *start)).collect();
-        (!starts.is_empty()).then_some((starts, new))
+        known: &dyn Fn(ListedImage) -> bool,
+    ) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)> {
+        let bases = modules::bases(process);
+        let listed: Vec<_> = bases.iter().map(|start| listed_image(process, *start)).collect();
+        let new = listed.iter().filter(|image| !known(**image));
+        let new = new.filter_map(|image| loaded_module(process, *image)).collect();
+        (!listed.is_empty()).then_some((listed, new))
+    }
+
+    fn made_code(&mut self, process: &OwnedHandle, image_end: ImageEnd<'_>) -> Vec<Range<u64>> {
+        memory::made_code(process, image_end)
     }
 
     fn open_thread(&mut self, process: &OwnedHandle, tid: u32) -> Option<SampledThread> {
@@ -245,13 +252,26 @@ fn ends_with_call(code: &[u8]) -> bool {
     last.is_some_and(|instruction| instruction & 0xffe0_001f == 0xd400_0001)
 }
 
+/// How much of an image's headers is read to tell it from others. They begin with its time, its size and its sections.
+const HEADER_BYTES: usize = 1024;
+
+/// An image at an address, with a number that is made of its headers and of the file that the system has mapped there.
+fn listed_image(process: &OwnedHandle, start: u64) -> ListedImage {
+    let mut headers = [0; HEADER_BYTES];
+    memory::read(process, start, &mut headers);
+    let mut hasher = DefaultHasher::new();
+    (headers, memory::mapped_file(process, start)).hash(&mut hasher);
+    ListedImage { start, stamp: hasher.finish() }
+}
+
 /// Describes an image.
-fn loaded_module(process: &OwnedHandle, start: u64) -> Option<LoadedModule> {
+fn loaded_module(process: &OwnedHandle, listed: ListedImage) -> Option<LoadedModule> {
+    let start = listed.start;
     let path = modules::path(process, start)?;
     let name = file_name(&path);
     let makes_calls = CALLING_LIBRARIES.iter().any(|library| name.eq_ignore_ascii_case(library));
     let identity = code_id(process, start).map_or(MappedFile::Unknown, MappedFile::Pe);
-    Some(LoadedModule { start, len: modules::size(process, start)?.into(), path, identity, makes_calls })
+    Some(LoadedModule { listed, len: modules::size(process, start)?.into(), path, identity, makes_calls })
 }
 
 /// The identity of an image, from its headers in memory ("PE Format": the COFF header and the optional header).
@@ -304,7 +324,7 @@ fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingRefusal {
         ),
         ForeignCode::Of32Bits => (
             format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
-            "record a 64-bit build of the program",
+            "record a 64-bit build of the program, or this one in a terminal of an administrator with `--backend etw`",
         ),
         ForeignCode::Ours => (
             "this nyquist is for other processors, and is translated on this machine".to_owned(),

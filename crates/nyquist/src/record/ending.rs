@@ -3,6 +3,7 @@
 
 use crate::number::time_span;
 use crate::shell;
+use crate::system::abilities::WITHOUT_SAMPLES;
 use crate::system::processes::process_state;
 use nyquist_profile::{ExtraInfo, well_known};
 use std::time::Duration;
@@ -85,8 +86,7 @@ impl Ending<'_> {
         if used_ns < 2 * interval_ns {
             return "it used hardly more CPU time than a sampling interval, or less".to_owned();
         }
-        "its processes used less CPU time than a sampling interval each, or gained privileges that it keeps from you (setuid)"
-            .to_owned()
+        WITHOUT_SAMPLES.to_owned()
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert!(why(&[], &[7], 0, Some('Z')).contains("zombie"));
         assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
         assert_eq!(why(&[], &[], 1, None), "it used hardly more CPU time than a sampling interval, or less");
-        assert!(why(&[], &[], 30, None).contains("setuid"));
+        assert!(why(&[], &[], 30, None) == WITHOUT_SAMPLES);
         let ending = Ending { used: None, living: &[], attached: &[], kernel_not_permitted: true };
         assert!(
             ending.why_nothing(1_000_000, 600_000_000).contains("in the kernel, which you may not sample")

@@ -3,7 +3,7 @@
 use crate::control::{Control, Phase};
 use crate::failure::FAILED;
 use crate::printer::Printer;
-use crate::system::launch::{ChildExit, EndReason, RunningChild, end_message};
+use crate::system::launch::{ChildExit, EndReason, RunningChild, end_message, exit_status};
 use crate::system::signals::{EndSignal, StopHandle};
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -30,7 +30,7 @@ impl LaunchedCommand {
     /// Waits for the end of a command that was recorded to its end. Another one is ended, because the recording
     /// has ended, but is not waited for long. Returns the recorder's exit status, and the CPU time of a command
     /// that was recorded to its end.
-    pub(crate) fn finish(self, reason: EndReason, printer: Printer) -> (u8, Option<Duration>) {
+    pub(crate) fn finish(self, reason: EndReason, printer: Printer) -> (u32, Option<Duration>) {
         if self.is_recorded && reason == EndReason::Exited {
             let ended = self.running.wait();
             let status = self.status(&ended, printer);
@@ -39,7 +39,7 @@ impl LaunchedCommand {
         (self.end(reason, printer), None)
     }
 
-    fn end(self, reason: EndReason, printer: Printer) -> u8 {
+    fn end(self, reason: EndReason, printer: Printer) -> u32 {
         // If a signal ended the recording, the command has already received it.
         if reason != EndReason::Stopped {
             let _ = self.running.signaller().send(EndSignal::Terminate.number());
@@ -50,17 +50,17 @@ impl LaunchedCommand {
         match (reason, ended.recv_timeout(GRACE)) {
             (EndReason::Duration | EndReason::Exited, _) => 0,
             (EndReason::Stopped, Ok(ended)) => self.status(&ended, printer),
-            (EndReason::Stopped, Err(_)) => 128 + EndSignal::Terminate.number() as u8,
+            (EndReason::Stopped, Err(_)) => 128 + EndSignal::Terminate.number() as u32,
         }
     }
 
     /// The recorder's exit status after the command's end. Prints what is unusual about that end.
-    fn status(&self, ended: &io::Result<ChildExit>, printer: Printer) -> u8 {
-        let Ok(ended) = ended else { return FAILED };
+    fn status(&self, ended: &io::Result<ChildExit>, printer: Printer) -> u32 {
+        let Ok(ended) = ended else { return FAILED.into() };
         if let Some(message) = end_message(&self.name, ended.status) {
             printer.say(message);
         }
-        ended.status.shell_code()
+        exit_status(ended.status)
     }
 
     /// Ends the recording when the command has ended.

@@ -50,7 +50,7 @@ use std::mem;
 use subject::{profile_name, target_name};
 
 /// Runs the subcommand and returns the exit status.
-pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &RecordArgs) -> Result<u32, Failure> {
     let printer = Printer::new(args.presentation.verbosity);
     refuse_pids_with_spaces(args)?;
     current::check_limits()?;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     runs.not_kept.map_or(Ok(()), Err)?;
     session.present(profile, &saved, page, goes_on)?;
     // A script must get an error status if its requested file is missing.
-    Ok(if saved.as_requested { runs.status } else { runs.status.max(FAILED) })
+    Ok(if saved.as_requested { runs.status } else { runs.status.max(FAILED.into()) })
 }
 
 /// The parameters of all steps of the subcommand.

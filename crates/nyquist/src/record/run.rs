@@ -15,7 +15,7 @@ pub(crate) struct Run {
     /// Why the last run ended.
     pub(crate) reason: EndReason,
     /// The exit status of this program, if nothing fails from now on.
-    pub(crate) status: u8,
+    pub(crate) status: u32,
     /// The CPU time of the command by the system's accounting, if it has ended.
     pub(crate) used: Option<Duration>,
     /// The descendants of the recorded processes that still run.

@@ -18,6 +18,21 @@ use macos as current;
 #[cfg(windows)]
 use windows as current;
 
+/// Ends the program with a status.
+#[cfg(unix)]
+pub(crate) fn exit_code(status: u32) -> std::process::ExitCode {
+    u8::try_from(status).unwrap_or(u8::MAX).into()
+}
+
+/// Ends the program with a status. It can be any number of 32 bits, which `ExitCode` cannot.
+#[cfg(windows)]
+pub(crate) fn exit_code(status: u32) -> std::process::ExitCode {
+    match u8::try_from(status) {
+        Ok(status) => status.into(),
+        Err(_) => std::process::exit(status.cast_signed()),
+    }
+}
+
 /// The library's module for this system.
 #[cfg(target_os = "linux")]
 pub(crate) use nyquist_record::linux as recorder;

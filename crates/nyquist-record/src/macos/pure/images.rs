@@ -4,6 +4,9 @@
 //! the headers are those of Mach-O files (`mach-o/loader.h`). The process can write anything there, so
 //! everything is bounded.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use nyquist_object::MachUuid;
 
 /// The most images of a process.
@@ -16,6 +19,8 @@ const MAX_COMMAND_BYTES: usize = 1 << 17;
 const PAGE: u64 = 4096;
 /// The size of an image in the list.
 const IMAGE: usize = 24;
+/// The size of an address with a UUID (`dyld_uuid_info`).
+const UUID: usize = 24;
 
 /// Reads memory of the process: all of the bytes, or none.
 pub(crate) type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -27,6 +32,9 @@ pub(crate) struct ListedImage {
     pub(crate) start: u64,
     /// Where its path is; `None` for the dynamic linker itself.
     path_at: Option<u64>,
+    /// A number that differs for another image that is loaded at the same address later: it is made of where its path
+    /// is, of its file's time, and of its UUID.
+    pub(crate) stamp: u64,
 }
 
 /// What the header of an image says.
@@ -59,16 +67,35 @@ pub(crate) fn list(read: ReadMemory<'_>, at: u64) -> Option<Vec<ListedImage>> {
     if head_after != head {
         return None;
     }
-    let listed =
-        bytes.as_chunks::<IMAGE>().0.iter().filter_map(|image| {
-            Some(ListedImage { start: u64_at(image, 0)?, path_at: Some(u64_at(image, 8)?) })
-        });
-    let linker = ListedImage { start: linker, path_at: None };
+    let ids = uuids(read, at).unwrap_or_default();
+    let listed = bytes.as_chunks::<IMAGE>().0.iter().filter_map(|image| {
+        let start = u64_at(image, 0)?;
+        Some(ListedImage { start, path_at: Some(u64_at(image, 8)?), stamp: stamp(image, ids.get(&start)) })
+    });
+    let linker = ListedImage { start: linker, path_at: None, stamp: 0 };
     let mut images: Vec<_> = listed.chain([linker]).filter(|image| image.start != 0).collect();
     // The first of several at an address is the one with a path.
     images.sort_by_key(|image| image.start);
     images.dedup_by_key(|image| image.start);
     Some(images)
+}
+
+/// The UUIDs of the images that are not of the shared cache, by their addresses. The linker lists them apart
+/// (`uuidArrayCount` and `uuidArray`).
+fn uuids(read: ReadMemory<'_>, at: u64) -> Option<HashMap<u64, [u8; 16]>> {
+    let mut head = [0; 16];
+    read_at(read, at.checked_add(88)?, &mut head)?;
+    let count = usize::try_from(u64_at(&head, 0)?).ok()?.min(MAX_IMAGES);
+    let mut bytes = vec![0; count * UUID];
+    read_at(read, u64_at(&head, 8)?, &mut bytes)?;
+    let pair = |id: &[u8; UUID]| Some((u64_at(id, 0)?, *id.last_chunk()?));
+    Some(bytes.as_chunks::<UUID>().0.iter().filter_map(pair).collect())
+}
+
+fn stamp(image: &[u8; IMAGE], id: Option<&[u8; 16]>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (image, id).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl ListedImage {
@@ -167,7 +194,7 @@ pub(super) mod tests {
     }
 
     fn image(start: u64) -> ListedImage {
-        ListedImage { start, path_at: None }
+        ListedImage { start, path_at: None, stamp: 0 }
     }
 
     /// A header with these load commands.
@@ -207,10 +234,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn another_image_at_an_address_has_another_stamp() {
+        let process = |path_at: u64, time: u64, id: u8| {
+            let mut memory = SimulatedMemory::default();
+            let head = [infos(1, 0x2000, 0x9_0000), vec![0; 48], numbers(&[1, 0x3000])].concat();
+            memory.put(0x1000, head);
+            memory.put(0x2000, numbers(&[0x8_0000, path_at, time]));
+            memory.put(0x3000, [numbers(&[0x8_0000]), vec![id; 16]].concat());
+            list(&|at, out: &mut [u8]| memory.read(at, out), 0x1000).unwrap()[0].stamp
+        };
+        let first = process(0x4000, 5, 1);
+        assert_eq!(first, process(0x4000, 5, 1));
+        let others = [process(0x5000, 5, 1), process(0x4000, 6, 1), process(0x4000, 5, 2)];
+        assert!(others.iter().all(|other| *other != first));
+    }
+
+    #[test]
     fn a_path_may_go_on_in_the_next_page() {
         let mut memory = SimulatedMemory::default();
         memory.put(0x3ffc, b"/lib/a\0".to_vec().into_iter().chain([0; 300]).collect());
-        let image = ListedImage { start: 1, path_at: Some(0x3ffc) };
+        let image = ListedImage { start: 1, path_at: Some(0x3ffc), stamp: 0 };
         assert_eq!(image.path(&|at, out: &mut [u8]| memory.read(at, out)).as_deref(), Some("/lib/a"));
     }
 
@@ -250,7 +293,7 @@ pub(super) mod tests {
             let images = list(&read, 8).unwrap_or_default();
             assert!(images.len() <= 2);
             for at in [0, u64::MAX, u64::MAX - 40, 5] {
-                let image = ListedImage { start: at, path_at: Some(at) };
+                let image = ListedImage { start: at, path_at: Some(at), stamp: 0 };
                 let _ = (image.path(&read), image.header(&read));
             }
         }

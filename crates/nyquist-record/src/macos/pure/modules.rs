@@ -2,36 +2,40 @@
 
 use nyquist_convert::event::MappedFile;
 
-use super::images::{self, ListedImage, ReadMemory};
-use crate::suspend::system::LoadedModule;
+use super::images::{self, ReadMemory};
+use crate::suspend::system::{ListedImage, LoadedModule};
 
 /// The library whose code makes system calls.
 const CALLING_LIBRARY: &str = "/usr/lib/system/libsystem_kernel.dylib";
 
-/// The first addresses of all images in the list at an address, and descriptions of those that are not known.
+/// All images in the list at an address, and descriptions of those that are not known.
 /// `None` if the list cannot be read now. `shown` gives the path by which the profile calls a file.
 pub(crate) fn loaded(
     read: ReadMemory<'_>,
     list_at: u64,
-    known: &dyn Fn(u64) -> bool,
+    known: &dyn Fn(ListedImage) -> bool,
     shown: impl Fn(String) -> String,
-) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
+) -> Option<(Vec<ListedImage>, Vec<LoadedModule>)> {
     let images = images::list(read, list_at)?;
-    let starts: Vec<u64> = images.iter().map(|image| image.start).collect();
-    let new = images.iter().filter(|image| !known(image.start));
+    let listed: Vec<_> = images.iter().map(listed).collect();
+    let new = images.iter().filter(|image| !known(self::listed(image)));
     let new = new.filter_map(|image| describe(image, read, &shown)).collect();
-    (!starts.is_empty()).then_some((starts, new))
+    (!listed.is_empty()).then_some((listed, new))
+}
+
+fn listed(image: &images::ListedImage) -> ListedImage {
+    ListedImage { start: image.start, stamp: image.stamp }
 }
 
 fn describe(
-    image: &ListedImage,
+    image: &images::ListedImage,
     read: ReadMemory<'_>,
     shown: impl Fn(String) -> String,
 ) -> Option<LoadedModule> {
     let path = shown(image.path(read)?);
     let header = image.header(read)?;
     Some(LoadedModule {
-        start: image.start,
+        listed: listed(image),
         len: header.text_len,
         makes_calls: path == CALLING_LIBRARY,
         identity: header.uuid.map_or(MappedFile::Unknown, MappedFile::MachO),
@@ -67,7 +71,8 @@ mod tests {
     fn listed_images(memory: &SimulatedMemory, known: &[u64]) -> Option<(Vec<u64>, Vec<ModuleDescription>)> {
         let read = |at, out: &mut [u8]| memory.read(at, out);
         let shown = |path: String| path.replace("/tmp/copy", "/home/app");
-        let (starts, new) = loaded(&read, LIST, &|start| known.contains(&start), shown)?;
+        let (starts, new) = loaded(&read, LIST, &|image| known.contains(&image.start), shown)?;
+        let starts = starts.into_iter().map(|image| image.start).collect();
         Some((starts, new.into_iter().map(|module| (module.path, module.makes_calls, module.len)).collect()))
     }
 

@@ -21,10 +21,10 @@ impl ExitStatus {
     }
 
     /// The status of a shell: the code, or 128 and the number of the signal.
-    pub fn shell_code(self) -> u8 {
+    pub fn shell_code(self) -> u32 {
         match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => 128_u8.saturating_add(signal),
+            Self::Code(code) => code.into(),
+            Self::Signal(signal) => 128 + u32::from(signal),
         }
     }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn statuses_become_those_of_shells() {
         let check =
-            |status: i32, expected: u8| assert_eq!(ExitStatus::of_wait(status).shell_code(), expected);
+            |status: i32, expected: u32| assert_eq!(ExitStatus::of_wait(status).shell_code(), expected);
         check(0, 0);
         check(42 << 8, 42);
         check(255 << 8, 255);

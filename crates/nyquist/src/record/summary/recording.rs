@@ -7,6 +7,7 @@ use crate::printer::{self, Printer};
 use crate::record::ending::Ending;
 use crate::report::shares;
 use crate::scale::Scale;
+use crate::system::abilities::{FOR_SHORT_THREADS, LEFT_OUT};
 use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
@@ -286,8 +287,9 @@ fn print_not_sampled(
             seconds(not_sampled)
         ));
         // Each thread of an attached process has a separate clock, which starts with the thread.
-        if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
-            printer.say("hint: as root, `nyquist record -a --name PROGRAM` samples short-lived threads, too");
+        let is_of_others = !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED;
+        if let Some(hint) = FOR_SHORT_THREADS.filter(|_| is_of_others) {
+            printer.say(format_args!("hint: {hint}"));
         }
     }
 }
@@ -302,9 +304,9 @@ fn print_missing(
 ) {
     if let Some(missing) = ending.used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
         let why = if statistics.lost > 0 {
-            "records were dropped"
+            "records were dropped".to_owned()
         } else {
-            "used by processes that may not be recorded (setuid programs, and programs that you may not read), or that have left the control group"
+            format!("used by {LEFT_OUT}")
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
     } else if statistics.samples == 0 {

@@ -19,6 +19,11 @@ const NAMES: [(i32, &str); 10] = [
     (libc::SIGTERM, "SIGTERM"),
 ];
 
+/// The exit status of this program after a command that has ended so.
+pub(crate) fn exit_status(status: ExitStatus) -> u32 {
+    status.shell_code().into()
+}
+
 /// A line about the signal that has ended the command. There is none if a shell prints none either: after
 /// Ctrl-C, and if the reader of the command's output has closed it.
 pub(crate) fn end_message(command: &str, status: ExitStatus) -> Option<String> {
