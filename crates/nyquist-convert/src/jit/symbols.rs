@@ -44,6 +44,11 @@ impl JitSymbols {
         Self(Source::Map(names, base))
     }
 
+    /// No names: each address is its own name. `base` is the base of the lib's relative addresses.
+    pub(crate) fn none(base: Avma) -> Self {
+        Self::plain(Arc::default(), base)
+    }
+
     /// Plain names of functions. `base` is the base of the lib's relative addresses in the map.
     pub(crate) fn plain(map: Arc<PerfMap>, base: Avma) -> Self {
         Self(Source::Plain(map, base))
