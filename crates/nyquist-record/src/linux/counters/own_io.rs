@@ -55,23 +55,22 @@ impl OwnIo {
         let risen = whole.less(self.whole);
         self.whole = whole;
         let threads = self.has_children.then(read_threads).flatten();
-        let growth =
-            threads.and_then(|threads| self.growth_of(threads)).filter(|_| has_waited).unwrap_or(risen);
+        let growth = threads.map(|threads| self.growth_of(&threads)).filter(|_| has_waited).unwrap_or(risen);
         self.own = self.own.plus(growth);
         self.own
     }
 
     /// The bytes of threads since their last reading. At their first reading, those that are not yet counted.
-    fn growth_of(&mut self, found: Vec<(u32, ProcessIo)>) -> Option<ProcessIo> {
+    fn growth_of(&mut self, found: &[(u32, ProcessIo)]) -> ProcessIo {
         let before = std::mem::replace(&mut self.threads, found.iter().copied().collect());
         if before.is_empty() {
             let sum = found.iter().fold(ProcessIo::default(), |sum, (_, io)| sum.plus(*io));
-            return Some(sum.less(self.own));
+            return sum.less(self.own);
         }
         // A thread id that is used again counts from zero.
         let last = |tid, io: ProcessIo| before.get(tid).copied().filter(|last| last.is_within(io));
         let growths = found.iter().map(|(tid, io)| io.less(last(tid, *io).unwrap_or_default()));
-        Some(growths.fold(ProcessIo::default(), ProcessIo::plus))
+        growths.fold(ProcessIo::default(), ProcessIo::plus)
     }
 }
 
@@ -83,9 +82,12 @@ mod tests {
         ProcessIo { written, ..ProcessIo::default() }
     }
 
-    /// The own bytes after each of these readings: the kernel's sum, the page faults of children, and the threads.
-    fn own(own: &mut OwnIo, readings: &[(u64, u64, &[(u32, u64)])]) -> Vec<u64> {
-        let note = |(whole, child_faults, threads): &(u64, u64, &[(u32, u64)])| {
+    /// The kernel's sum, the page faults of children, and the threads.
+    type Numbers<'a> = (u64, u64, &'a [(u32, u64)]);
+
+    /// The own bytes after each of these readings.
+    fn own(own: &mut OwnIo, readings: &[Numbers<'_>]) -> Vec<u64> {
+        let note = |(whole, child_faults, threads): &Numbers<'_>| {
             let reading = IoReading { whole: bytes(*whole), child_faults: *child_faults };
             let threads = threads.iter().map(|(tid, io)| (*tid, bytes(*io))).collect();
             own.note(reading, || Some(threads)).written
@@ -95,13 +97,13 @@ mod tests {
 
     #[test]
     fn a_process_without_children_has_all_also_of_threads_that_ended() {
-        let readings: &[(u64, u64, &[_])] = &[(10, 0, &[]), (25, 0, &[]), (40, 0, &[])];
+        let readings: &[Numbers<'_>] = &[(10, 0, &[]), (25, 0, &[]), (40, 0, &[])];
         assert_eq!(own(&mut OwnIo::default(), readings), [10, 25, 40]);
     }
 
     #[test]
     fn bytes_of_waited_for_children_are_not_the_parents() {
-        let readings: &[(u64, u64, &[_])] = &[
+        let readings: &[Numbers<'_>] = &[
             (10, 0, &[]),
             // A child with 500 is waited for. The parent has written 2 more.
             (512, 90, &[(1, 12)]),
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_wait_between_bytes_and_faults_is_noticed() {
-        let readings: &[(u64, u64, &[_])] =
+        let readings: &[Numbers<'_>] =
             &[(10, 0, &[]), (10, 90, &[(1, 10)]), (510, 90, &[(1, 10)]), (511, 90, &[(1, 11)])];
         assert_eq!(own(&mut OwnIo::default(), readings), [10, 10, 10, 11]);
     }
@@ -124,7 +126,7 @@ mod tests {
     fn threads_are_known_before_the_first_wait_if_the_child_is() {
         let mut known = OwnIo::default();
         known.note_child();
-        let readings: &[(u64, u64, &[_])] = &[(30, 0, &[(1, 10), (2, 20)]), (535, 90, &[(1, 15), (3, 0)])];
+        let readings: &[Numbers<'_>] = &[(30, 0, &[(1, 10), (2, 20)]), (535, 90, &[(1, 15), (3, 0)])];
         assert_eq!(own(&mut known, readings), [30, 35]);
         // A thread id that is used again has counted from zero.
         assert_eq!(own(&mut known, &[(600, 95, &[(1, 15), (3, 7)]), (700, 99, &[(1, 4)])]), [42, 46]);
@@ -132,8 +134,7 @@ mod tests {
 
     #[test]
     fn a_process_that_had_children_before_has_none_of_their_bytes() {
-        let readings: &[(u64, u64, &[_])] =
-            &[(900, 70, &[(1, 3)]), (905, 70, &[(1, 8)]), (906, 70, &[(1, 9)])];
+        let readings: &[Numbers<'_>] = &[(900, 70, &[(1, 3)]), (905, 70, &[(1, 8)]), (906, 70, &[(1, 9)])];
         assert_eq!(own(&mut OwnIo::default(), readings), [3, 8, 9]);
     }
 }
