@@ -148,17 +148,18 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
         let frame = self.frame;
         let record = self.has_frame_record().then(|| frame.fp.wrapping_add(8));
         let last = frame.sp.saturating_add(MAX_SEARCHED).min(record.map_or(u64::MAX, |record| record - 1));
-        let mut unsure = None;
+        let (mut unsure, mut is_single) = (None, true);
         for place in (frame.sp..=last).step_by(8) {
             let is_top = place == frame.sp;
             match judge::<A>(self.mappings, self.memory.read_u64(Avma(place))?) {
                 StackWord::AfterCall(call) if self.may_have_called(place, call) => {
                     let leads_here = matches!(call, CallInstruction::Direct(_));
                     if record.is_some() && !leads_here {
+                        is_single = unsure.is_none();
                         unsure.get_or_insert(place);
                         continue;
                     }
-                    let is_sure = unsure.is_none_or(|left_over| self.is_left_over(left_over, place));
+                    let is_sure = unsure.is_none_or(|other| is_single && self.is_left_over(other, place));
                     return if is_sure { self.returns_at(place) } else { None };
                 }
                 // A function that was called and has jumped here looks the same.

@@ -96,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_children_has_all_also_of_threads_that_ended() {
+    fn without_children_all_bytes_are_own() {
         let readings: &[Numbers<'_>] = &[(10, 0, &[]), (25, 0, &[]), (40, 0, &[])];
         assert_eq!(own(&mut OwnIo::default(), readings), [10, 25, 40]);
     }
 
     #[test]
-    fn bytes_of_waited_for_children_are_not_the_parents() {
+    fn bytes_of_children_are_not_the_parents() {
         let readings: &[Numbers<'_>] = &[
             (10, 0, &[]),
             // A child with 500 is waited for. The parent has written 2 more.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_known_before_the_first_wait_if_the_child_is() {
+    fn threads_are_known_before_the_first_wait() {
         let mut known = OwnIo::default();
         known.note_child();
         let readings: &[Numbers<'_>] = &[(30, 0, &[(1, 10), (2, 20)]), (535, 90, &[(1, 15), (3, 0)])];
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_had_children_before_has_none_of_their_bytes() {
+    fn bytes_of_earlier_children_are_left_out() {
         let readings: &[Numbers<'_>] = &[(900, 70, &[(1, 3)]), (905, 70, &[(1, 8)]), (906, 70, &[(1, 9)])];
         assert_eq!(own(&mut OwnIo::default(), readings), [3, 8, 9]);
     }
