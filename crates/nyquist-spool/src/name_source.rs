@@ -29,6 +29,8 @@ pub enum NameSource {
     Generated {
         /// Whether names are plain, and not in the form of a compiler that ran in the process.
         is_plain: bool,
+        /// The base of its relative addresses in the process; 0 if that is not known.
+        base: u64,
     },
     /// None is known.
     Unknown,
@@ -74,7 +76,10 @@ impl NameSource {
                     out.push(KERNEL);
                     put_number(out, *base);
                 }
-                Self::Generated { is_plain } => out.extend([GENERATED, u8::from(*is_plain)]),
+                Self::Generated { is_plain, base } => {
+                    out.extend([GENERATED, u8::from(*is_plain)]);
+                    put_number(out, *base);
+                }
             }
         });
     }
@@ -91,7 +96,7 @@ impl NameSource {
             },
             IMAGE => Self::Image(fields.bytes()?.to_vec()),
             KERNEL => Self::Kernel { base: fields.number()? },
-            GENERATED => Self::Generated { is_plain: fields.flag()? },
+            GENERATED => Self::Generated { is_plain: fields.flag()?, base: fields.number()? },
             _ => return None,
         };
         Some((lib, source))

@@ -142,16 +142,25 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
     /// The rule of an interrupted function by the words on its stack. A function that has not set up the frame
     /// pointer still has its caller's, and the frame record there would skip the caller. So the return address
     /// that is next on the stack counts. It may be left over from an earlier call, but then that call hardly
-    /// leads to this function.
+    /// leads to this function. Where a call leads that takes its target from a register or memory is not known,
+    /// so between it and the record there must not be a call that leads here.
     fn searched_rule(&self) -> Option<Rule> {
         let frame = self.frame;
         let record = self.has_frame_record().then(|| frame.fp.wrapping_add(8));
         let last = frame.sp.saturating_add(MAX_SEARCHED).min(record.map_or(u64::MAX, |record| record - 1));
+        let (mut unsure, mut is_single) = (None, true);
         for place in (frame.sp..=last).step_by(8) {
             let is_top = place == frame.sp;
             match judge::<A>(self.mappings, self.memory.read_u64(Avma(place))?) {
                 StackWord::AfterCall(call) if self.may_have_called(place, call) => {
-                    return self.returns_at(place);
+                    let leads_here = matches!(call, CallInstruction::Direct(_));
+                    if record.is_some() && !leads_here {
+                        is_single = unsure.is_none();
+                        unsure.get_or_insert(place);
+                        continue;
+                    }
+                    let is_sure = unsure.is_none_or(|other| is_single && self.is_left_over(other, place));
+                    return if is_sure { self.returns_at(place) } else { None };
                 }
                 // A function that was called and has jumped here looks the same.
                 StackWord::AfterCall(_) if is_top || record.is_none() => return None,
@@ -159,7 +168,34 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
                 StackWord::AfterCall(_) | StackWord::InUnknownCode | StackWord::Other => {}
             }
         }
-        record.map(|_| A::FRAME_RECORD)
+        unsure.map_or_else(|| record.map(|_| A::FRAME_RECORD), |place| self.returns_at(place))
+    }
+
+    /// Whether a return address is left over from an earlier call: its function would return to behind a call, at
+    /// `next` on the stack, that leads to another module.
+    fn is_left_over(&self, place: u64, next: u64) -> bool {
+        let returned = || {
+            let word = self.memory.read_u64(Avma(place))?;
+            let (module, address) = self.module_at(word.wrapping_sub(1))?;
+            let is_own = self.module_at(self.frame.ip).is_none_or(|(own, _)| own.number() == module.number());
+            let rule = Some(module.rule(address)).filter(|rule| rule.kind() == CfaKind::StackPointer)?;
+            let cfa = place.wrapping_add(8).wrapping_add_signed(rule.operand());
+            Some(!is_own && cfa.wrapping_sub(8) == next)
+        };
+        returned().unwrap_or(false) && !self.leads_to_stub(next)
+    }
+
+    /// Whether the direct call before the return address at a place on the stack leads to a stub.
+    fn leads_to_stub(&self, place: u64) -> bool {
+        let target = || {
+            let word = self.memory.read_u64(Avma(place))?;
+            let StackWord::AfterCall(CallInstruction::Direct(distance)) = judge::<A>(self.mappings, word)
+            else {
+                return None;
+            };
+            self.module_at(word.wrapping_add_signed(distance.into()))
+        };
+        target().is_none_or(|(module, address)| module.is_linkage(address))
     }
 
     /// The rule of a function whose return address is there, and which has not changed the frame pointer.

@@ -153,7 +153,8 @@ fn is_jitdump(lib: &Lib) -> bool {
 
 /// Whether a lib holds code that a process's perf map names, or would name.
 fn is_perf_map(lib: &Lib) -> bool {
-    lib.name.strip_prefix("perf-").is_some_and(|rest| rest.strip_suffix(".map").is_some())
+    lib.name == "[JIT]"
+        || lib.name.strip_prefix("perf-").is_some_and(|rest| rest.strip_suffix(".map").is_some())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_a_program_uses_is_counted", used).exclusive(LATE),
     Test::new("a_plain_users_program_is_counted_too", by_plain_user).exclusive(LATE),
     Test::new("what_a_program_uses_last_is_counted", used_last),
+    Test::new("a_parent_has_not_what_its_children_wrote", written_by_child),
     Test::new("the_report_says_what_was_used", reported).exclusive(LATE),
     Test::new("an_attached_process_counts_from_then_on", attached).in_pairs(SHARES),
     Test::new("without_counters_there_are_none", left_out),
@@ -102,6 +103,19 @@ fn used_last(test: &Context<'_>) -> Verdict {
         let pid = pid.and_then(|pid| pid.as_str()?.parse().ok()).unwrap_or_default();
         let found = highest(&profile, pid, name)?;
         expect((24.0 * MB..25.0 * MB).contains(&found), format_args!("{name} is {found}, not 24 MB"))?;
+    }
+    Ok(())
+}
+
+/// The kernel adds the bytes of a child to those of the process that waits for it.
+fn written_by_child(test: &Context<'_>) -> Verdict {
+    let dd = format!("dd if=/dev/zero of='{}' bs=1M count=24 status=none", test.path("written").display());
+    let script = format!("{dd}; {dd}; exec dd if=/dev/zero of=/dev/null bs=1M count=3 status=none");
+    let profile = test.record_command(&["sh", "-c", &script]).run_well()?.profile;
+    let pid = profile.threads.first().and_then(|thread| thread.pid.parse().ok()).unwrap_or_default();
+    for name in ["Read", "Written"] {
+        let found = highest(&profile, pid, name)?;
+        expect((3.0 * MB..4.0 * MB).contains(&found), format_args!("{name} is {found}, not 3 MB"))?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 use nyquist_object::{Avma, FileOffset};
 use nyquist_profile::{self as profile, Meta};
+use std::borrow::Cow;
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -58,6 +59,17 @@ pub(crate) fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) ->
     EventKind::Sample(Sample { tid: Tid(tid), cpu_time_ns, ..Sample::in_user_code(Pid(pid), user) })
 }
 
+/// The function's name, or that which its address gets in code that nothing names.
+fn name_of<'a>(profile: &'a Profile, frame: &profile::Frame) -> Cow<'a, str> {
+    let func = &profile.funcs()[frame.func.index()];
+    let lib = func.lib.map(|lib| &*profile.lib(lib).debug_name).unwrap_or_default();
+    let base = lib.strip_prefix("[JIT]+0x").and_then(|base| u64::from_str_radix(base, 16).ok());
+    match base.zip(frame.address) {
+        Some((base, address)) => format!("{:#x}", base + u64::from(address)).into(),
+        None => profile.func_name(frame.func).into(),
+    }
+}
+
 /// Each sample of each thread as "outermost;...;innermost weight".
 pub(crate) fn folded(profile: &Profile) -> Vec<String> {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
@@ -66,7 +78,7 @@ pub(crate) fn folded(profile: &Profile) -> Vec<String> {
             .stack
             .into_iter()
             .flat_map(|stack| profile.stack_frames(stack))
-            .map(|frame| profile.func_name(frame.func))
+            .map(|frame| name_of(profile, frame))
             .collect();
         names.reverse();
         format!("{} {}", names.join(";"), sample.weight)

@@ -44,20 +44,26 @@ impl JitSymbols {
         Self(Source::Map(names, base))
     }
 
+    /// No names: each address is its own name. `base` is the base of the lib's relative addresses.
+    pub(crate) fn none(base: Avma) -> Self {
+        Self::plain(Arc::default(), base)
+    }
+
     /// Plain names of functions. `base` is the base of the lib's relative addresses in the map.
     pub(crate) fn plain(map: Arc<PerfMap>, base: Avma) -> Self {
         Self(Source::Plain(map, base))
     }
 
-    /// The used functions of code whose other names are gone.
-    pub(crate) fn of_used(mut code: Vec<GeneratedCode>, is_plain: bool) -> Self {
+    /// The used functions of code whose other names are gone. `base` is the base of a lib of plain names.
+    pub(crate) fn of_used(mut code: Vec<GeneratedCode>, is_plain: bool, base: Avma) -> Self {
         if is_plain {
             let mut map = PerfMap::default();
             for GeneratedCode { start, size, name, .. } in code {
-                let start = u64::from(start);
-                map.insert(PerfMapEntry { start, end: start + u64::from(size), name: name.into() });
+                let start = base.0.saturating_add(start.into());
+                let end = start.saturating_add(size.into());
+                map.insert(PerfMapEntry { start, end, name: name.into() });
             }
-            return Self::plain(Arc::new(map), Avma(0));
+            return Self::plain(Arc::new(map), base);
         }
         // Those of one function are in sequence, and have a line each.
         code.sort_by_key(|code| (code.start, code.line.as_ref().map(|(address, ..)| *address)));
@@ -73,6 +79,14 @@ impl JitSymbols {
             }
         }
         Self(Source::Dump(codes.into()))
+    }
+
+    /// The base of the relative addresses of a lib of plain names; 0 for others.
+    pub(crate) fn plain_base(&self) -> u64 {
+        match &self.0 {
+            Source::Plain(_, base) => base.0,
+            Source::Dump(_) | Source::Map(..) => 0,
+        }
     }
 
     /// Whether the names are plain function names.

@@ -62,6 +62,8 @@ pub(super) enum Bytes {
     PerfMap(Arc<MapFile>, Avma),
     /// Code that appeared in the kernel while it ran, and the base of the lib's relative addresses.
     KernelCode(Avma),
+    /// Code that a process made while it ran and that nothing names, and the base of the lib's relative addresses.
+    UnnamedCode(Avma),
     /// A file that is not on this machine, but whose functions the recording states, and the stated address
     /// of the lib's base.
     Stated(StatedSymbols, u64),
@@ -235,9 +237,11 @@ impl Module {
             Bytes::Image(_) => start,
             Bytes::File(_) if self.is_whole_image(mapping) => start,
             // For a missing file, the file offset is the best known relative address.
-            Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
-                Avma(start.0.wrapping_sub(mapping.offset.0))
-            }
+            Bytes::Missing
+            | Bytes::JitDump(..)
+            | Bytes::PerfMap(..)
+            | Bytes::KernelCode(_)
+            | Bytes::UnnamedCode(_) => Avma(start.0.wrapping_sub(mapping.offset.0)),
             Bytes::File(_) | Bytes::Memory(_) => {
                 let mapped = MappedModule::from_mapping(
                     &self.segments,
@@ -329,7 +333,9 @@ impl Module {
         };
         // A perf map can have several libs, and libs with the same debug name would become one.
         let debug_name = match &self.bytes {
-            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
+            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) | Bytes::UnnamedCode(base) => {
+                format!("{name}+{base:#x}", base = base.0)
+            }
             _ if self.pdb.is_empty() => name.to_string(),
             _ => self.pdb.clone(),
         };
@@ -361,6 +367,7 @@ impl Module {
             Bytes::JitDump(dump, _) => {
                 return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit);
             }
+            Bytes::UnnamedCode(base) => return LibSource::Jit(JitSymbols::none(*base)),
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 let held = source.here().and_then(path_of_open).unwrap_or_else(|| path.into());

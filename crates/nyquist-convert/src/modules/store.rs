@@ -44,6 +44,8 @@ pub(crate) struct ModuleStore {
     /// The names of code that appeared in the kernel while it ran, and the libs made of it.
     kernel_code: PerfMap,
     kernel_windows: FxHashMap<Avma, ModuleIndex>,
+    /// The modules for code of processes that nothing names, by their base addresses.
+    unnamed_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<Key, ModuleIndex>,
     /// The indices of modules, by the addresses of the modules in memory.
     places: FxHashMap<usize, ModuleIndex>,
@@ -292,7 +294,24 @@ impl ModuleStore {
     /// A module for the code that a process's perf map names from `base` on.
     pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, pid: Pid, base: Avma) -> Option<ModuleIndex> {
         let (bytes, owner) = (Bytes::PerfMap(Arc::clone(map), base), Some(FileOwner::alone(pid)));
-        self.add(Arc::new(Module::of_made_code(&map.path().to_string_lossy(), bytes, owner)))
+        // A map that is not there yet may never be there.
+        let path = if map.id().is_some() { map.path().to_string_lossy() } else { UNNAMED_CODE.into() };
+        self.add(Arc::new(Module::of_made_code(&path, bytes, owner)))
+    }
+
+    /// A module for code that a process has made and that nothing names, and its base address. Each 2 GiB of addresses
+    /// with such code have one module. `None` if there are too many.
+    pub(crate) fn add_unnamed_code(&mut self, address: Avma) -> Option<(ModuleIndex, Avma)> {
+        let base = Avma(address.0 & !(CODE_WINDOW - 1));
+        if let Some(&index) = self.unnamed_windows.get(&base) {
+            return Some((index, base));
+        }
+        if self.unnamed_windows.len() >= MAX_UNNAMED_WINDOWS {
+            return None;
+        }
+        let index = self.add(Arc::new(Module::of_made_code(UNNAMED_CODE, Bytes::UnnamedCode(base), None)))?;
+        self.unnamed_windows.insert(base, index);
+        Some((index, base))
     }
 
     /// The perf map of a process of this user that lives or has just ended. For a recording that is read
@@ -310,7 +329,7 @@ impl ModuleStore {
 
     /// The names in a perf map.
     fn names_in(&self, map: &MapFile, base: Avma) -> LibSource {
-        let Ok(names) = map.read(&self.budget) else { return LibSource::Unknown };
+        let Ok(names) = map.read(&self.budget) else { return LibSource::Jit(JitSymbols::none(base)) };
         if !names.is_whole() {
             self.notes.is_too_large("perf map", map.path(), self.budget.most());
         }
@@ -325,11 +344,9 @@ impl ModuleStore {
         len: u64,
         name: &str,
     ) -> Option<(ModuleIndex, Avma)> {
-        /// The span of the 31 bits of a relative address.
-        const WINDOW: u64 = 1 << 31;
         let end = start.0.saturating_add(len);
         self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
-        let base = Avma(start.0 & !(WINDOW - 1));
+        let base = Avma(start.0 & !(CODE_WINDOW - 1));
         if let Some(&index) = self.kernel_windows.get(&base) {
             return Some((index, base));
         }
@@ -391,6 +408,15 @@ fn name_bytes(path: &str) -> u64 {
 
 /// The lib of code that appeared in the kernel while it ran.
 const KERNEL_CODE: &str = "[kernel code]";
+
+/// The lib of code that a process made while it ran, and that no file names.
+const UNNAMED_CODE: &str = "[JIT]";
+
+/// The most libs of such code.
+const MAX_UNNAMED_WINDOWS: usize = 4096;
+
+/// The span of a lib of code in memory: relative addresses have 31 bits.
+pub(crate) const CODE_WINDOW: u64 = 1 << 31;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::process::Process;
 use crate::event::{Pid, Timestamp};
 use crate::jit::dumps::JitDumps;
 use crate::mappings::Range;
-use crate::modules::store::ModuleStore;
+use crate::modules::store::{CODE_WINDOW, ModuleStore};
 use nyquist_object::Avma;
 
 /// Finds the code of one process at one time.
@@ -37,10 +37,19 @@ impl<'a> CodeFinder<'a> {
             self.last = self.process.find(address);
         }
         if self.last.as_ref().is_none_or(|range| range.module.is_none()) {
-            self.made = self.find_made_code(address);
+            self.made = self.find_made_code(address).or_else(|| self.unnamed_code(address));
             return self.made.as_ref();
         }
         self.last.as_ref()
+    }
+
+    /// The range of code that is in no file, and that nothing names.
+    fn unnamed_code(&mut self, address: Avma) -> Option<Range> {
+        let range = self.last.filter(|range| range.module.is_none())?;
+        let (module, base) = self.modules.add_unnamed_code(address)?;
+        let start = range.start.max(base);
+        let end = range.end.min(Avma(base.0.saturating_add(CODE_WINDOW)));
+        Some(Range { start, end, module: Some((module, base)) })
     }
 
     /// The range of code that was generated while the program ran, and that no file holds.

@@ -6,7 +6,7 @@ use crate::jit::instructions::ReadInstructions;
 use crate::jit::map_file::MapFile;
 use crate::jit::unwindable_code::UnwindableCode;
 use crate::mappings::Range;
-use crate::modules::store::ModuleStore;
+use crate::modules::store::{CODE_WINDOW, ModuleStore};
 use crate::targets::Targets;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
@@ -18,9 +18,6 @@ const PROBE_INTERVAL: u64 = 100_000_000;
 
 /// The most libs that are made of a perf map. The code of real programs is in a few of them.
 const MAX_WINDOWS: usize = 256;
-
-/// The span of one lib made of a perf map: relative addresses have 31 bits.
-const WINDOW: u64 = 1 << 31;
 
 /// The state of one process's just-in-time compilers.
 #[derive(Clone, Debug, Default)]
@@ -140,9 +137,9 @@ impl ProcessJit {
             return None;
         }
         let map = self.map(pid, now, modules)?;
-        let start = Avma(address.0 & !(WINDOW - 1));
+        let start = Avma(address.0 & !(CODE_WINDOW - 1));
         let module = modules.add_perf_map(&map, pid, start)?;
-        let end = Avma(start.0.saturating_add(WINDOW));
+        let end = Avma(start.0.saturating_add(CODE_WINDOW));
         let range = Range { start, end, module: Some((module, start)) };
         self.windows.push(range);
         Some(range)

@@ -23,7 +23,9 @@ pub(crate) fn stored(source: &LibSource) -> NameSource {
         },
         LibSource::Image(image) if image.len() <= MAX_IMAGE => NameSource::Image(image.to_vec()),
         LibSource::Kernel { base, .. } => NameSource::Kernel { base: base.0 },
-        LibSource::Jit(symbols) => NameSource::Generated { is_plain: symbols.is_plain() },
+        LibSource::Jit(symbols) => {
+            NameSource::Generated { is_plain: symbols.is_plain(), base: symbols.plain_base() }
+        }
         LibSource::Image(_) | LibSource::Unknown => NameSource::Unknown,
     }
 }
@@ -42,7 +44,23 @@ pub(crate) fn recovered(source: NameSource, code: Vec<GeneratedCode>, same_boot:
         NameSource::Kernel { base } if same_boot => {
             LibSource::Kernel { base: Avma(base), gone: Arc::new(PerfMap::default()) }
         }
-        NameSource::Generated { is_plain } => LibSource::Jit(JitSymbols::of_used(code, is_plain)),
+        NameSource::Generated { is_plain, base } => {
+            LibSource::Jit(JitSymbols::of_used(code, is_plain, Avma(base)))
+        }
         NameSource::Kernel { .. } | NameSource::Unknown => LibSource::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::RelativeAddress;
+
+    #[test]
+    fn unnamed_code_keeps_its_addresses() {
+        let base = Avma(0x7f_8000_0000);
+        let kept = stored(&LibSource::Jit(JitSymbols::none(base)));
+        let LibSource::Jit(symbols) = recovered(kept, Vec::new(), true) else { panic!("no generated code") };
+        assert_eq!(symbols.avma(RelativeAddress(0x10)), Some(Avma(0x7f_8000_0010)));
     }
 }

@@ -3,6 +3,7 @@
 //! A separate thread reads `/proc`. Neither the reader of samples nor the converter waits for it. It uses at
 //! most 0.2 % of a CPU: with many processes, each is read less often than 20 times a second.
 
+mod own_io;
 mod pace;
 mod quantity;
 mod switches;
@@ -61,7 +62,7 @@ impl ProcessCounters {
     /// that has just begun (`are_new`), all that they have used so far is counted too. Fails if no thread can
     /// be started.
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
-        let subject = |pid: &Pid| WatchedProcess { pid: *pid, born: None, is_new: are_new };
+        let subject = |pid: &Pid| WatchedProcess { pid: *pid, parent: None, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
         let shared = Arc::new(Mutex::new(ReaderState { new, readings: Vec::new() }));
         let stop = Arc::new(event_counter()?);
@@ -103,7 +104,8 @@ impl Companion for ProcessCounters {
         {
             let mut shared = lock(&self.shared);
             if shared.new.len() < MAX_NEW_PROCESSES {
-                shared.new.push(WatchedProcess { pid: *pid, born: Some(event.time), is_new: true });
+                let (parent, born) = (Some(*parent_pid), Some(event.time));
+                shared.new.push(WatchedProcess { pid: *pid, parent, born, is_new: true });
             }
         }
     }
@@ -163,6 +165,9 @@ impl CounterReader {
     /// same pid.
     fn take_new(&mut self, shared: &Mutex<ReaderState>) {
         for subject in std::mem::take(&mut lock(shared).new) {
+            if let Some(parent) = subject.parent.and_then(|parent| self.watched.get_mut(&parent)) {
+                parent.note_child();
+            }
             if self.watched.len() >= MAX_PROCESSES {
                 break;
             }
@@ -248,7 +253,7 @@ mod tests {
         let (mut child, shared) = (sleeper(), Mutex::new(ReaderState::default()));
         let pid = Pid(child.id());
         for born in [None, Some(Timestamp(monotonic_ns()))] {
-            lock(&shared).new.push(WatchedProcess { pid, born, is_new: true });
+            lock(&shared).new.push(WatchedProcess { pid, parent: None, born, is_new: true });
             reader.take_new(&shared);
             reader.read(&shared);
         }

@@ -35,10 +35,7 @@ impl Switches {
             return Some(self.sum);
         }
         let mut found = Vec::new();
-        for entry in folder.path("task").read_dir().ok()? {
-            let Some(tid) = entry.ok()?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
+        for tid in folder.threads().ok()? {
             let name = std::ffi::CString::new(format!("task/{tid}/status")).ok()?;
             // The last count of a thread that has ended meanwhile is kept.
             let count = folder.read(&name, text).ok().and_then(|()| context_switches(text));

@@ -8,6 +8,8 @@ pub(super) struct ProcessStat {
     /// Whether it is a zombie, which uses nothing any more.
     pub(super) has_ended: bool,
     pub(super) minor_faults: u64,
+    /// Those of the children that it has waited for.
+    pub(super) child_minor_faults: u64,
     pub(super) major_faults: u64,
     pub(super) threads: u64,
     /// When it was born, in hundredths of a second since boot.
@@ -20,6 +22,7 @@ impl ProcessStat {
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         /// The indices of the fields from the state on, which is the third field.
         const MINOR_FAULTS: usize = 10 - 3;
+        const CHILD_MINOR_FAULTS: usize = 11 - 3;
         const MAJOR_FAULTS: usize = 12 - 3;
         const THREADS: usize = 20 - 3;
         const BORN: usize = 22 - 3;
@@ -35,6 +38,7 @@ impl ProcessStat {
         (count == fields.len()).then(|| Self {
             has_ended: matches!(rest.first(), Some(b'Z' | b'X')) && fields[THREADS] <= 1,
             minor_faults: fields[MINOR_FAULTS],
+            child_minor_faults: fields[CHILD_MINOR_FAULTS],
             major_faults: fields[MAJOR_FAULTS],
             threads: fields[THREADS],
             born_ticks: fields[BORN],
@@ -43,8 +47,8 @@ impl ProcessStat {
     }
 }
 
-/// The used fields of a process's `io`, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The used fields of the `io` of a process or a thread, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessIo {
     /// By system calls that read and write, for any kind of file.
     pub(super) read: u64,
@@ -63,6 +67,28 @@ impl ProcessIo {
             read_from_storage: named(text, b"read_bytes:")?,
             written_to_storage: named(text, b"write_bytes:")?,
         })
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    pub(super) fn less(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    /// Whether none of its numbers is larger than in `other`.
+    pub(super) fn is_within(self, other: Self) -> bool {
+        self.with(other, u64::min) == self
+    }
+
+    fn with(self, other: Self, join: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            read: join(self.read, other.read),
+            written: join(self.written, other.written),
+            read_from_storage: join(self.read_from_storage, other.read_from_storage),
+            written_to_storage: join(self.written_to_storage, other.written_to_storage),
+        }
     }
 }
 
@@ -95,6 +121,7 @@ mod tests {
         let expected = ProcessStat {
             has_ended: false,
             minor_faults: 1200,
+            child_minor_faults: 77,
             major_faults: 34,
             threads: 9,
             born_ticks: 123_456,

@@ -1,11 +1,12 @@
 //! A process whose quantities are read periodically.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 
 use nyquist_convert::ProcessFile;
 use nyquist_convert::event::{Pid, Timestamp};
 
+use super::own_io::{IoReading, MAX_THREADS, OwnIo};
 use super::quantity::{COUNT, Quantity};
 use super::switches::Switches;
 use super::texts::{ProcessIo, ProcessStat};
@@ -30,6 +31,8 @@ pub(super) type Readings = [Option<u64>; COUNT];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WatchedProcess {
     pub(super) pid: Pid,
+    /// The process that has begun it, if that is recorded.
+    pub(super) parent: Option<Pid>,
     /// When it was born, if known. A younger process is another one with the same pid.
     pub(super) born: Option<Timestamp>,
     /// Whether all that it has used counts for this recording.
@@ -46,6 +49,7 @@ pub(super) struct MeasuredProcess {
     /// When it was born, in ticks since boot, once that was read.
     born_ticks: Option<u64>,
     switches: Switches,
+    io: OwnIo,
     readings_taken: u32,
     /// The CPU time at the last two readings.
     cpu_ns: [Option<u64>; 2],
@@ -76,6 +80,7 @@ impl MeasuredProcess {
             may_be_withheld,
             born_ticks: None,
             switches: Switches::default(),
+            io: OwnIo::default(),
             readings_taken: 0,
             cpu_ns: [None; 2],
             bases: [None; COUNT],
@@ -112,6 +117,11 @@ impl MeasuredProcess {
         self.subject.pid
     }
 
+    /// Notes that it has a child.
+    pub(super) fn note_child(&mut self) {
+        self.io.note_child();
+    }
+
     /// Whether it has run between the last two readings.
     pub(super) fn has_run(&self) -> bool {
         self.cpu_ns[0] != self.cpu_ns[1]
@@ -134,8 +144,9 @@ impl MeasuredProcess {
         let cpu_ns = process_cpu_ns(self.subject.pid.0);
         self.cpu_ns = [self.cpu_ns[1], cpu_ns];
         // Refused for a process with other rights.
-        let io = self.file((c"io", ProcessFile::Io), text).and_then(|()| ProcessIo::parse(text));
+        let whole_io = self.file((c"io", ProcessFile::Io), text).and_then(|()| ProcessIo::parse(text));
         let stat = self.stat(text)?;
+        let io = whole_io.map(|whole| self.own_io(whole, &stat, text));
         self.has_ended = stat.has_ended;
         let is_thorough = self.has_ended || self.readings_taken.is_multiple_of(THOROUGH);
         self.readings_taken = self.readings_taken.wrapping_add(1);
@@ -160,6 +171,37 @@ impl MeasuredProcess {
         Some(Quantity::ALL.map(|quantity| Some(quantity).filter(lives).and_then(reading)))
     }
 
+    /// The bytes that it has itself read and written, by the kernel's sum, which has children's too.
+    fn own_io(&mut self, whole: ProcessIo, stat: &ProcessStat, text: &mut Vec<u8>) -> ProcessIo {
+        let mut io = std::mem::take(&mut self.io);
+        let reading = IoReading { whole, child_faults: stat.child_minor_faults };
+        let own = io.note(reading, || self.thread_io(stat, text));
+        self.io = io;
+        own
+    }
+
+    /// The bytes of each living thread; `None` if there are too many, or if they are not readable.
+    fn thread_io(&self, stat: &ProcessStat, text: &mut Vec<u8>) -> Option<Vec<(u32, ProcessIo)>> {
+        let tids = match stat.threads {
+            0 | 1 => vec![self.subject.pid.0],
+            2..=MAX_THREADS => self.folder.threads().ok()?,
+            _ => return None,
+        };
+        // A thread may have ended meanwhile.
+        let io = |tid| Some((tid, self.io_of_thread(tid, text)?));
+        Some(tids.into_iter().filter_map(io).collect())
+    }
+
+    fn io_of_thread(&self, tid: u32, text: &mut Vec<u8>) -> Option<ProcessIo> {
+        if self.may_be_withheld {
+            *text = target_access::process_file(self.subject.pid.0, Some(tid), ProcessFile::Io).ok()?;
+        } else {
+            let name = CString::new(format!("task/{tid}/io")).ok()?;
+            self.folder.read(&name, text).ok()?;
+        }
+        ProcessIo::parse(text)
+    }
+
     /// The reported value of a reading: for a sum, its growth within the recording.
     fn value(&mut self, quantity: Quantity, reading: u64) -> Option<QuantityValue> {
         let at = quantity as usize;
@@ -178,9 +220,10 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::hint::black_box;
+    use std::io::Read as _;
 
     fn own(born: Option<Timestamp>) -> io::Result<MeasuredProcess> {
-        let subject = WatchedProcess { pid: Pid(std::process::id()), born, is_new: false };
+        let subject = WatchedProcess { pid: Pid(std::process::id()), parent: None, born, is_new: false };
         MeasuredProcess::open(subject, &mut Vec::new())
     }
 
@@ -208,6 +251,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_child_has_written_is_not_the_parents() {
+        // The shell waits for `dd` and lives on until its input ends.
+        let script = "dd if=/dev/zero of=/dev/null bs=1M count=20 status=none; echo; read line";
+        let (input, output) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+        let mut child = std::process::Command::new("sh");
+        let mut child = child.args(["-c", script]).stdin(input).stdout(output).spawn().unwrap();
+        let subject = WatchedProcess { pid: Pid(child.id()), parent: None, born: None, is_new: true };
+        let mut text = Vec::new();
+        let mut watched = MeasuredProcess::open(subject, &mut text).unwrap();
+        watched.read(&mut text).unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let whole = std::fs::read(format!("/proc/{}/io", child.id())).unwrap();
+        assert!(ProcessIo::parse(&whole).unwrap().written > 20 << 20);
+        let values = watched.read(&mut text).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let amounts = [Quantity::Read, Quantity::Written].map(|quantity| value(&values, quantity));
+        assert!(amounts[0] > 0 && amounts.iter().all(|bytes| *bytes < 1 << 20), "{amounts:?}");
+    }
+
+    #[test]
     fn a_level_rises_from_nothing_once() {
         let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
         let first = |values: &[QuantityValue]| values.iter().filter(|value| value.is_first_level).count();
@@ -218,8 +282,12 @@ mod tests {
     #[test]
     fn what_a_child_has_used_is_of_the_recording() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let subject =
-            WatchedProcess { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
+        let subject = WatchedProcess {
+            pid: Pid(child.id()),
+            parent: None,
+            born: Some(Timestamp(monotonic_ns())),
+            is_new: true,
+        };
         let mut text = Vec::new();
         let watched = MeasuredProcess::open(subject, &mut text).map(|mut watched| watched.read(&mut text));
         child.kill().unwrap();
@@ -238,7 +306,7 @@ mod tests {
     #[test]
     fn a_zombie_has_all_that_it_has_used() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let subject = WatchedProcess { pid: Pid(child.id()), born: None, is_new: true };
+        let subject = WatchedProcess { pid: Pid(child.id()), parent: None, born: None, is_new: true };
         let mut text = Vec::new();
         let mut watched = MeasuredProcess::open(subject, &mut text).unwrap();
         let mut last = Vec::new();

@@ -45,6 +45,15 @@ impl ProcessFolder {
         Ok(u64::try_from(unsafe { found.assume_init() }.st_size).unwrap_or_default())
     }
 
+    /// The ids of its living threads.
+    pub(crate) fn threads(&self) -> io::Result<Vec<u32>> {
+        let mut tids = Vec::new();
+        for entry in self.path("task").read_dir()? {
+            tids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        Ok(tids)
+    }
+
     /// A path to a file of the folder, valid for as long as this is held.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()).into()
