@@ -22,10 +22,10 @@ fn main() {
     let (held, written) = (mutex.lock().unwrap(), lock.write().unwrap());
     let mut threads = Vec::new();
     let mut add = |thread| threads.push(thread);
-    let wanted = Arc::clone(&mutex);
-    add(start("mutex", move || *wanted.lock().unwrap() += 1));
-    let wanted = Arc::clone(&lock);
-    add(start("rwlock", move || assert_eq!(*wanted.read().unwrap(), 0)));
+    let requested = Arc::clone(&mutex);
+    add(start("mutex", move || *requested.lock().unwrap() += 1));
+    let requested = Arc::clone(&lock);
+    add(start("rwlock", move || assert_eq!(*requested.read().unwrap(), 0)));
     let theirs = Arc::clone(&pair);
     add(start("condvar", move || {
         let mut is_over = theirs.0.lock().unwrap();

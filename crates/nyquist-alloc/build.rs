@@ -62,8 +62,8 @@ fn compile(out: &Path, target: &str, linker: Option<&OsStr>) -> Result<(), Strin
     if built.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&built.stderr);
-    let first = said.lines().find(|line| line.contains("error")).unwrap_or("rustc failed");
+    let printed = String::from_utf8_lossy(&built.stderr);
+    let first = printed.lines().find(|line| line.contains("error")).unwrap_or("rustc failed");
     Err(first.to_owned())
 }
 

@@ -211,9 +211,9 @@ fn write_object_seeds(files: &[Vec<u8>]) -> io::Result<()> {
 }
 
 /// The sections of a file that a fuzz input can give.
-fn sections(file: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<elf_image::Section> {
+fn sections(file: &[u8], requested: impl Fn(&str) -> bool) -> Vec<elf_image::Section> {
     let Ok(elf) = Elf::open(file) else { return Vec::new() };
-    let named = (0..).zip(SECTIONS).filter(|(_, name)| wanted(name));
+    let named = (0..).zip(SECTIONS).filter(|(_, name)| requested(name));
     named.filter_map(|(number, name)| Some((number, elf.section_data(name).ok()??))).collect()
 }
 

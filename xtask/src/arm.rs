@@ -65,8 +65,8 @@ pub(crate) fn build_nyquist(how: Build) -> Result<PathBuf> {
 
 /// Builds an example of one of the project's crates, and returns the stripped program.
 pub(crate) fn build_example(package: &str, name: &str) -> Result<PathBuf> {
-    let words = ["--package", package, "--no-default-features", "--example", name];
-    build(Build::Development, &words, &format!("examples/{name}"))
+    let args = ["--package", package, "--no-default-features", "--example", name];
+    build(Build::Development, &args, &format!("examples/{name}"))
 }
 
 /// Builds a program with Debian's compiler and the matching source of the standard library, in a target folder

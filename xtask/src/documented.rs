@@ -197,10 +197,8 @@ fn inline(line: &str) -> impl Iterator<Item = &str> {
     let spans = line.split('`').skip(1).step_by(2);
     spans.filter(|span| {
         let own = span.strip_prefix("sudo ").unwrap_or(span);
-        let words = own.strip_prefix("nyquist ").or_else(|| own.strip_prefix("cargo nyquist "));
-        words.is_some_and(|words| {
-            words.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '-')
-        })
+        let args = own.strip_prefix("nyquist ").or_else(|| own.strip_prefix("cargo nyquist "));
+        args.is_some_and(|args| args.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '-'))
     })
 }
 

@@ -64,8 +64,8 @@ fn fault(document: &Path, link: &str) -> Result<Option<&'static str>> {
 /// The anchor by which a heading is linked.
 fn anchor_of(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = text.chars().filter(|letter| letter.is_alphanumeric() || " _-".contains(*letter));
-    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    let retained = text.chars().filter(|letter| letter.is_alphanumeric() || " _-".contains(*letter));
+    retained.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ fn numbers<'a>(stderr: &'a str, beginning: &str) -> Result<(&'a str, Vec<f64>)> 
     let line = stderr.lines().find(|line| line.starts_with(beginning));
     let line = line.with_context(|| format!("no line begins with {beginning:?}"))?;
     // Commas separate the thousands.
-    let words = line.split(|char: char| !(char.is_ascii_digit() || char == '.' || char == ','));
-    let numbers = words.map(|word| word.trim_matches(',').replace(',', ""));
+    let args = line.split(|char: char| !(char.is_ascii_digit() || char == '.' || char == ','));
+    let numbers = args.map(|word| word.trim_matches(',').replace(',', ""));
     Ok((line, numbers.filter_map(|word| word.parse().ok()).collect()))
 }
 

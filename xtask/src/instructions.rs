@@ -115,9 +115,9 @@ pub(crate) fn collected(command: &Command) -> Result<(u64, String)> {
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     valgrind.arg(command.get_program()).args(command.get_args());
     let output = valgrind.output().context("cannot start valgrind")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?} under valgrind failed ({}):\n{said}", output.status);
-    let collected = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    let collected = collected.with_context(|| format!("callgrind counted nothing:\n{said}"))?;
+    let printed = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} under valgrind failed ({}):\n{printed}", output.status);
+    let collected = printed.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    let collected = collected.with_context(|| format!("callgrind counted nothing:\n{printed}"))?;
     Ok((collected, String::from_utf8_lossy(&output.stdout).into_owned()))
 }

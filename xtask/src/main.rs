@@ -15,6 +15,8 @@ mod documented;
 mod documents;
 mod fuzz;
 mod holds;
+#[cfg(test)]
+mod identifiers;
 mod instructions;
 mod live;
 mod macos;

@@ -70,6 +70,6 @@ pub(crate) fn succeeds_quietly(command: &mut Command) -> bool {
 
 fn in_words(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
-    let words = std::iter::once(program).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    let args = std::iter::once(program).chain(command.get_args());
+    args.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

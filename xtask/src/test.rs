@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             step(&mut tally, name, |tally| check(tally, ci));
         }
     }
-    if live::wanted(&options.filter) {
+    if live::requested(&options.filter) {
         counting_step(&mut tally, "live", |tally| run_live(options, left_out.clone(), tally));
     }
     if options.wants("commands", &left_out) && !options.quick {

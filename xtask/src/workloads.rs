@@ -223,15 +223,16 @@ impl Workload {
     fn build_if_needed(&self, sources: &Path, built: &Path, newest: SystemTime) -> Result<()> {
         let (output, stamp) = (built.join(self.name), built.join(format!("{}.command", self.name)));
         let command = self.command(sources, &output);
-        let wanted = format!("{command:?} {}", self.after as u8);
+        let requested = format!("{command:?} {}", self.after as u8);
         let made = fs::metadata(&stamp).and_then(|metadata| metadata.modified());
-        if made.is_ok_and(|made| made >= newest) && fs::read_to_string(&stamp).is_ok_and(|had| had == wanted)
+        if made.is_ok_and(|made| made >= newest)
+            && fs::read_to_string(&stamp).is_ok_and(|had| had == requested)
         {
             return Ok(());
         }
         execute(command)?;
         self.finish(built)?;
-        fs::write(&stamp, wanted)?;
+        fs::write(&stamp, requested)?;
         Ok(())
     }
 

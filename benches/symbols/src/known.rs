@@ -14,12 +14,12 @@ pub struct KnownDifference<'a> {
 /// `PROGRAM ORACLE KIND PER-MILLE: reason`; a `*` at the end of a word stands for anything.
 pub fn parse(line: &str) -> Option<KnownDifference<'_>> {
     let (head, _reason) = line.split_once(": ")?;
-    let mut words = head.split_whitespace();
+    let mut fields = head.split_whitespace();
     Some(KnownDifference {
-        program: words.next()?,
-        oracle: words.next()?,
-        kind: words.next()?,
-        at_most: words.next()?.parse().ok()?,
+        program: fields.next()?,
+        oracle: fields.next()?,
+        kind: fields.next()?,
+        at_most: fields.next()?.parse().ok()?,
     })
 }
 

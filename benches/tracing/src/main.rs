@@ -22,8 +22,8 @@ const BURST: u32 = 4000;
 const BURSTS: usize = 60;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let mode = words.first().map_or("", String::as_str);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mode = args.first().map_or("", String::as_str);
     let mut flush = None;
     match mode {
         "none" => {}

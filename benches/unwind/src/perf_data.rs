@@ -185,8 +185,8 @@ fn sample(mut fields: Cursor<'_>, attributes: &Attributes) -> Result<Option<(u64
         registers.push(fields.u64()?);
     }
     if attributes.registers != ARM64_REGISTERS {
-        let place = |wanted: &u32| (attributes.registers & ((1 << wanted) - 1)).count_ones() as usize;
-        registers = X86_REGISTERS.iter().map(|wanted| registers[place(wanted)]).collect();
+        let place = |expected: &u32| (attributes.registers & ((1 << expected) - 1)).count_ones() as usize;
+        registers = X86_REGISTERS.iter().map(|expected| registers[place(expected)]).collect();
     }
     let size = fields.u64()? as usize;
     let start = fields.at;

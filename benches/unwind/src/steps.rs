@@ -161,17 +161,17 @@ impl Comparison {
     ) {
         let Some(frame) = Frame::of(state) else { return };
         self.steps += 1;
-        let (found, wanted) = (self.walk(kind, space, &frame, address), frame.expected());
-        if found != wanted {
+        let (found, requested) = (self.walk(kind, space, &frame, address), frame.expected());
+        if found != requested {
             self.wrong += 1;
             if self.wrong <= 20 {
-                println!("  {address:#x}: {found:x?}, not {wanted:x?} of {state:?}");
+                println!("  {address:#x}: {found:x?}, not {requested:x?} of {state:?}");
             }
         }
         let Some(peer) = peer else { return };
         let theirs = peer.step(&frame, address);
-        if theirs != Some(wanted[0]) {
-            let (read, right) = (frame.describe(theirs), frame.describe(Some(wanted[0])));
+        if theirs != Some(requested[0]) {
+            let (read, right) = (frame.describe(theirs), frame.describe(Some(requested[0])));
             let class = format!("{kind}, at {}: framehop takes {read}, right is {right}", name(instruction));
             self.classes.entry(class).or_default().push(address);
         }

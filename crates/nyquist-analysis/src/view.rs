@@ -91,13 +91,13 @@ impl<'a> View<'a> {
     }
 
     /// The sum of the samples whose stacks have any of some functions. O(nodes).
-    pub fn total_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> Amount {
+    pub fn total_with(&self, is_requested: impl Fn(FuncId) -> bool) -> Amount {
         let forest = self.forest();
         let mut has_one: Vec<bool> = Vec::with_capacity(forest.len());
         let mut sum = Amount::default();
         for (node, &parent) in forest.parent.iter().enumerate() {
             let inherits = parent != NONE && has_one[parent as usize];
-            let has = inherits || is_wanted(FuncId::from_index(forest.func[node] as usize));
+            let has = inherits || is_requested(FuncId::from_index(forest.func[node] as usize));
             has_one.push(has);
             if has {
                 sum += self.own(node as u32);

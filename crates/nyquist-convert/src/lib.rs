@@ -5,7 +5,7 @@
 //! The converter returns a profile of addresses, to which [`symbolicate()`] gives names.
 //!
 //! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each
-//! that is wanted (`selection`) through the others: `processes` (with their mappings in `modules` and `jit`),
+//! that is requested (`selection`) through the others: `processes` (with their mappings in `modules` and `jit`),
 //! `unwind`, `account` and `build`, which holds the profile. `symbolicate` comes last.
 
 #![forbid(unsafe_code)]
@@ -47,8 +47,8 @@ pub use jit::aux_files::AuxFiles;
 pub use jit::saved::{RefusedSideFile, SavedCode, SavedCodeError};
 pub use jit::symbols::JitSymbols;
 pub use modules::lib_source::LibSource;
+pub use modules::provided_symbols::ProvidedSymbols;
 pub use modules::recorded_files::RecordedFiles;
-pub use modules::stated_symbols::StatedSymbols;
 pub use options::Options;
 pub use processes::memory::DEFAULT_PROCESS_MEMORY;
 pub use selection::name_pattern::NamePattern;

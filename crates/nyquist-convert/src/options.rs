@@ -1,4 +1,4 @@
-//! The converter's options: what is known of a recording, and wanted of its profile, before its first event.
+//! The converter's options: what is known of a recording, and requested of its profile, before its first event.
 
 use crate::account::cycle_time::{CycleTime, PARTS};
 use crate::build::seen_addresses::AddressSender;
@@ -13,7 +13,7 @@ use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_symbols::KernelSymbols;
 
-/// The converter's options: what is known of a recording, and wanted of its profile, before its first event.
+/// The converter's options: what is known of a recording, and requested of its profile, before its first event.
 #[derive(Debug)]
 pub struct Options {
     /// The profile's zero, from which times count.
@@ -27,7 +27,7 @@ pub struct Options {
     pub kernel_permitted: bool,
     /// The rows of the profile, and the markers that are made for them.
     pub shape: Shape,
-    /// The samples that are wanted.
+    /// The samples that are requested.
     pub selection: SampleSelection,
     /// The processes whose samples are kept, if the source delivers more than was requested.
     /// [`keep_only`](crate::Converter::keep_only) changes it for later events.
@@ -58,7 +58,7 @@ pub struct Options {
 
 impl Options {
     /// The options of a recording with this zero and these properties, whose kernel may be sampled. All
-    /// samples are wanted, each thread has a row, and files are those of living processes.
+    /// samples are requested, each thread has a row, and files are those of living processes.
     pub fn new(start: Timestamp, meta: Meta) -> Self {
         Self {
             start,

@@ -35,8 +35,8 @@ fn offset_ns(process: &str, (own, of_children): (Option<Vec<u8>>, Option<Vec<u8>
 
 /// The offset of CLOCK_MONOTONIC among the lines `CLOCK SECONDS NANOSECONDS`.
 fn monotonic_offset_ns(text: &str) -> Option<i64> {
-    let mut words = text.lines().find(|line| line.starts_with("monotonic"))?.split_whitespace().skip(1);
-    let (seconds, ns): (i64, i64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let mut fields = text.lines().find(|line| line.starts_with("monotonic"))?.split_whitespace().skip(1);
+    let (seconds, ns): (i64, i64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 

@@ -106,9 +106,9 @@ fn clock_samples_are_shown_and_others_on_request() {
     let events = [faults(), clock()];
     let user = |address| [context::USER, address];
     let records = [sample(&events[1], 10, &user(0x10)), sample(&events[0], 11, &user(0x20))];
-    let check = |wanted: &[&str], expected: &[&str]| {
-        let wanted = wanted.iter().map(|name| (*name).to_owned()).collect();
-        let options = ImportOptions { events: wanted, ..ImportOptions::default() };
+    let check = |requested: &[&str], expected: &[&str]| {
+        let requested = requested.iter().map(|name| (*name).to_owned()).collect();
+        let options = ImportOptions { events: requested, ..ImportOptions::default() };
         let imported = imported(&events, &records, options).unwrap();
         assert_eq!(samples(&imported.finished.profile), expected);
         assert_eq!(imported.events.iter().map(|event| event.samples).collect::<Vec<_>>(), [1, 1]);
@@ -116,9 +116,9 @@ fn clock_samples_are_shown_and_others_on_request() {
     check(&[], &["0 0x10"]);
     check(&["page-faults"], &["0 0x20"]);
     check(&["cpu-clock"], &["0 0x10"]);
-    let refused = |wanted: &[&str]| {
-        let wanted = wanted.iter().map(|name| (*name).to_owned()).collect();
-        let options = ImportOptions { events: wanted, ..ImportOptions::default() };
+    let refused = |requested: &[&str]| {
+        let requested = requested.iter().map(|name| (*name).to_owned()).collect();
+        let options = ImportOptions { events: requested, ..ImportOptions::default() };
         imported(&events, &records, options).unwrap_err().to_string()
     };
     assert_eq!(refused(&["cycles"]), "the recording has no event named cycles");

@@ -130,7 +130,7 @@ struct DataBlock {
 
 impl DataBlock {
     fn read(cabinet: &mut impl Read, reserved: u8) -> Result<Self, CabinetError> {
-        let stated = u32(cabinet)?;
+        let declared = u32(cabinet)?;
         let mut header = vec![0; 4 + usize::from(reserved)];
         let cut = |_| CabinetError::Damaged("it is cut");
         cabinet.read_exact(&mut header).map_err(cut)?;
@@ -138,7 +138,7 @@ impl DataBlock {
         let (packed_size, size) = (u16(&mut fields)?, u16(&mut fields)?);
         let mut packed = vec![0; packed_size.into()];
         cabinet.read_exact(&mut packed).map_err(cut)?;
-        if stated != 0 && stated != checksum(&header, checksum(&packed, 0)) {
+        if declared != 0 && declared != checksum(&header, checksum(&packed, 0)) {
             return Err(CabinetError::Damaged("a checksum is wrong"));
         }
         Ok(Self { packed, size })

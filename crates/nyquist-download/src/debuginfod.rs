@@ -84,8 +84,8 @@ impl Debuginfod {
         check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
     ) -> FetchResult {
-        let Some(wanted) = RequestedFile::of(file) else { return FetchResult::default() };
-        let target = self.cache.join(&wanted.id).join(&wanted.file_name);
+        let Some(requested) = RequestedFile::of(file) else { return FetchResult::default() };
+        let target = self.cache.join(&requested.id).join(&requested.file_name);
         let mut fetched = FetchResult::default();
         match self.in_cache(&target, check) {
             CacheLookup::Unknown => {}
@@ -97,7 +97,7 @@ impl Debuginfod {
         }
         // A cache that cannot be cleaned can still be used.
         let _ = self.clean();
-        self.download(&wanted, &target, check, observer, &mut fetched);
+        self.download(&requested, &target, check, observer, &mut fetched);
         fetched
     }
 
@@ -124,13 +124,13 @@ impl Debuginfod {
     /// Requests a file from all servers at once. If one sends a wrong file, asks the others again.
     fn download(
         &self,
-        wanted: &RequestedFile,
+        requested: &RequestedFile,
         target: &Path,
         check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
         fetched: &mut FetchResult,
     ) {
-        let mut open: Vec<Address> = self.servers.iter().map(|server| wanted.address(server)).collect();
+        let mut open: Vec<Address> = self.servers.iter().map(|server| requested.address(server)).collect();
         while !open.is_empty() {
             let Some(failed) = self.download_once(&open, target, check, observer, fetched) else { return };
             let others = open.into_iter().enumerate().filter(|(number, _)| !failed.contains(number));
@@ -216,7 +216,7 @@ impl Debuginfod {
 /// The result of looking in the cache.
 enum CacheLookup {
     Unknown,
-    /// The cache has a file, but not the wanted one.
+    /// The cache has a file, but not the requested one.
     Useless(AttemptOutcome),
     Known(AttemptOutcome),
 }
@@ -318,8 +318,8 @@ fn escaped(path: &str) -> String {
     });
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let name: String = path.bytes().map(|byte| if is_plain(byte) { byte as char } else { '#' }).collect();
-    let kept = name.len().min(MAX_NAME - 9);
-    format!("{hash:08x}-{}", &name[name.len() - kept..])
+    let cached = name.len().min(MAX_NAME - 9);
+    format!("{hash:08x}-{}", &name[name.len() - cached..])
 }
 
 /// A path encoded for an address: all but unreserved characters and `/` become `%xx`.

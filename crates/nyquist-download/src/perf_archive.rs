@@ -24,7 +24,7 @@ const KINDS: [&str; 2] = ["elf", "debug"];
 /// Archives that were unused for this time are removed when another archive is unpacked.
 const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
 
-/// The file that marks an archive as complete. It contains a hash of the build ids that were wanted.
+/// The file that marks an archive as complete. It contains a hash of the build ids that were requested.
 const COMPLETE: &str = "complete";
 
 /// The depth of files in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
@@ -76,10 +76,10 @@ impl PerfArchive {
     }
 
     /// Whether it was unpacked before, for these build ids.
-    pub fn is_unpacked(&self, wanted: &BTreeSet<BuildId>) -> bool {
+    pub fn is_unpacked(&self, requested: &BTreeSet<BuildId>) -> bool {
         let mut text = String::new();
         let marked = open_regular(&self.folder.join(COMPLETE));
-        marked.and_then(|file| file.take(64).read_to_string(&mut text)).is_ok() && text == mark(wanted)
+        marked.and_then(|file| file.take(64).read_to_string(&mut text)).is_ok() && text == mark(requested)
     }
 
     /// Unpacks the files of these build ids. Each file appears completely. If an archive is damaged, or larger
@@ -87,13 +87,13 @@ impl PerfArchive {
     ///
     /// # Errors
     /// It cannot be read, is larger than is allowed, or the files cannot be written.
-    pub fn unpack(self, wanted: &BTreeSet<BuildId>) -> io::Result<()> {
+    pub fn unpack(self, requested: &BTreeSet<BuildId>) -> io::Result<()> {
         // A cache that cannot be cleaned can still be used.
         let _ = self.remove_unused();
         let ending = self.path.extension().unwrap_or_default().to_str().unwrap_or_default();
         let mut archive = ArchiveReader::open(self.file, ending, ArchiveLimits::of_packed(self.len))?;
         archive.each_file(|path, size, contents| {
-            let Some(name) = place_in_cache(path, wanted) else { return Ok(()) };
+            let Some(name) = place_in_cache(path, requested) else { return Ok(()) };
             let mut pending = PendingFile::create(&self.folder.join(name))?;
             if io::copy(contents, &mut pending.file)? < size {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -101,7 +101,7 @@ impl PerfArchive {
             pending.keep(Access::ReadOnly)
         })?;
         let mut pending = PendingFile::create(&self.folder.join(COMPLETE))?;
-        pending.file.write_all(mark(wanted).as_bytes())?;
+        pending.file.write_all(mark(requested).as_bytes())?;
         pending.keep(Access::ReadWrite)
     }
 
@@ -123,16 +123,16 @@ impl PerfArchive {
 }
 
 /// The contents of the file that marks an archive as complete.
-fn mark(wanted: &BTreeSet<BuildId>) -> String {
+fn mark(requested: &BTreeSet<BuildId>) -> String {
     let mut hasher = DefaultHasher::new();
-    wanted.hash(&mut hasher);
+    requested.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
 /// The place of an archived file in the cache; `None` if it is not needed.
-fn place_in_cache(path: &Path, wanted: &BTreeSet<BuildId>) -> Option<PathBuf> {
+fn place_in_cache(path: &Path, requested: &BTreeSet<BuildId>) -> Option<PathBuf> {
     let kind = KINDS.into_iter().find(|kind| path.file_name().is_some_and(|name| name == *kind))?;
-    let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?).filter(|id| wanted.contains(id))?;
+    let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?).filter(|id| requested.contains(id))?;
     let id = id.to_string();
     let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
     Some([".build-id", first, rest, kind].iter().collect())
@@ -192,11 +192,11 @@ mod tests {
         packed.write_all(&tar).unwrap();
         fs::write(folder.0.join("perf.data.tar.bz2"), packed.finish().unwrap()).unwrap();
         let archive = archive_of(&folder.0);
-        let wanted = ids(&[ID, "0123"]);
-        assert!(!archive.is_unpacked(&wanted));
+        let requested = ids(&[ID, "0123"]);
+        assert!(!archive.is_unpacked(&requested));
         let unpacked = archive.folder().to_owned();
-        archive.unpack(&wanted).unwrap();
-        assert!(archive_of(&folder.0).is_unpacked(&wanted));
+        archive.unpack(&requested).unwrap();
+        assert!(archive_of(&folder.0).is_unpacked(&requested));
         assert!(!archive_of(&folder.0).is_unpacked(&ids(&[ID, "abcd"])), "another recording wants more");
         assert!(!unpacked.join(".build-id/ab").exists(), "no build id asked for it");
         let place = unpacked.join(".build-id/4a/5a9b0affb66c437abcd455d2738af879985fa9");
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn nothing_is_written_anywhere_else() {
         let check = |path: &str, expected: Option<&str>| {
-            let wanted = ids(&["abcd", "ab"]);
-            assert_eq!(place_in_cache(Path::new(path), &wanted), expected.map(PathBuf::from), "{path}");
+            let requested = ids(&["abcd", "ab"]);
+            assert_eq!(place_in_cache(Path::new(path), &requested), expected.map(PathBuf::from), "{path}");
         };
         check("a/../../abcd/elf", Some(".build-id/ab/cd/elf"));
         check("/etc/abcd/elf", Some(".build-id/ab/cd/elf"));
@@ -226,8 +226,8 @@ mod tests {
         let tar = tar_of(&[("a/abcd/elf", b"first"), ("b/ef01/elf", &[7; 4000])]);
         fs::write(folder.0.join("perf.data.tar"), &tar[..2000]).unwrap();
         let archive = archive_of(&folder.0);
-        let (unpacked, wanted) = (archive.folder().to_owned(), ids(&["abcd", "ef01"]));
-        assert!(archive.unpack(&wanted).is_err() && !archive_of(&folder.0).is_unpacked(&wanted));
+        let (unpacked, requested) = (archive.folder().to_owned(), ids(&["abcd", "ef01"]));
+        assert!(archive.unpack(&requested).is_err() && !archive_of(&folder.0).is_unpacked(&requested));
         assert_eq!(fs::read(unpacked.join(".build-id/ab/cd/elf")).unwrap(), b"first");
         assert!(!unpacked.join(".build-id/ef/01/elf").exists());
     }

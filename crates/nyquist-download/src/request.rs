@@ -29,12 +29,12 @@ pub(crate) enum RequestEvent {
     /// The file is complete.
     End,
     /// The request failed.
-    Failed(ServerRefusal),
+    Failed(FetchError),
 }
 
 /// The reason why a server does not send a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerRefusal {
+pub(crate) enum FetchError {
     /// The file does not exist (404).
     NotFound,
     /// It is larger than requested (406, as used by debuginfod).
@@ -86,7 +86,7 @@ pub(crate) fn start(
                 let _ = forward(response, &may_go, &send);
             }
             Err(error) => {
-                send(RequestEvent::Failed(refusal(&error)));
+                send(RequestEvent::Failed(denied(&error)));
             }
         }
     };
@@ -104,16 +104,16 @@ fn forward(
 ) -> Option<()> {
     let refused = match response.status().as_u16() {
         200 => None,
-        404 | 410 => Some(ServerRefusal::NotFound),
-        406 | 413 => Some(ServerRefusal::TooLarge),
-        status => Some(ServerRefusal::Status(status)),
+        404 | 410 => Some(FetchError::NotFound),
+        406 | 413 => Some(FetchError::TooLarge),
+        status => Some(FetchError::Status(status)),
     };
-    if let Some(refusal) = refused {
-        send(RequestEvent::Failed(refusal));
+    if let Some(denied) = refused {
+        send(RequestEvent::Failed(denied));
         return None;
     }
-    let stated = response.body().content_length();
-    let size = stated.or_else(|| header_number(response.headers(), "x-debuginfod-size"));
+    let declared = response.body().content_length();
+    let size = declared.or_else(|| header_number(response.headers(), "x-debuginfod-size"));
     send(RequestEvent::Found(size)).then_some(())?;
     may_go.recv().ok()?;
     let mut reader = response.into_body().into_reader();
@@ -121,8 +121,8 @@ fn forward(
     loop {
         let mut bytes = vec![0; CHUNK];
         match reader.read(&mut bytes) {
-            Ok(0) if stated.is_some_and(|stated| stated != received) => {
-                send(RequestEvent::Failed(ServerRefusal::Broken("the answer was cut".to_owned())));
+            Ok(0) if declared.is_some_and(|declared| declared != received) => {
+                send(RequestEvent::Failed(FetchError::Broken("the answer was cut".to_owned())));
                 return None;
             }
             Ok(0) => return send(RequestEvent::End).then_some(()),
@@ -132,7 +132,7 @@ fn forward(
                 send(RequestEvent::Bytes(bytes)).then_some(())?;
             }
             Err(error) => {
-                send(RequestEvent::Failed(ServerRefusal::Broken(error.to_string())));
+                send(RequestEvent::Failed(FetchError::Broken(error.to_string())));
                 return None;
             }
         }
@@ -143,16 +143,16 @@ fn header_number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-fn refusal(error: &ureq::Error) -> ServerRefusal {
+fn denied(error: &ureq::Error) -> FetchError {
     use ureq::Error;
     match error {
         Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) => {
-            ServerRefusal::Unreachable(error.to_string())
+            FetchError::Unreachable(error.to_string())
         }
         Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-            ServerRefusal::Unreachable(io.to_string())
+            FetchError::Unreachable(io.to_string())
         }
-        Error::Rustls(_) | Error::Tls(_) => ServerRefusal::Unreachable(error.to_string()),
-        other => ServerRefusal::Broken(other.to_string()),
+        Error::Rustls(_) | Error::Tls(_) => FetchError::Unreachable(error.to_string()),
+        other => FetchError::Broken(other.to_string()),
     }
 }

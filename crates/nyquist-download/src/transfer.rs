@@ -1,7 +1,7 @@
 //! Gets one file from the first of several servers that has it, within limits of time and size.
 
 use crate::Observer;
-use crate::request::{self, RequestEvent, ServerRefusal};
+use crate::request::{self, FetchError, RequestEvent};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -168,13 +168,13 @@ impl Client {
         race
     }
 
-    fn failure(&self, refusal: ServerRefusal) -> TransferFailure {
-        match refusal {
-            ServerRefusal::NotFound => TransferFailure::NotFound,
-            ServerRefusal::TooLarge => TransferFailure::TooLarge(self.limits.max_bytes),
-            ServerRefusal::Status(status) => TransferFailure::Status(status),
-            ServerRefusal::Unreachable(reason) => TransferFailure::Unreachable(reason),
-            ServerRefusal::Broken(reason) => TransferFailure::Broken(reason),
+    fn failure(&self, denied: FetchError) -> TransferFailure {
+        match denied {
+            FetchError::NotFound => TransferFailure::NotFound,
+            FetchError::TooLarge => TransferFailure::TooLarge(self.limits.max_bytes),
+            FetchError::Status(status) => TransferFailure::Status(status),
+            FetchError::Unreachable(reason) => TransferFailure::Unreachable(reason),
+            FetchError::Broken(reason) => TransferFailure::Broken(reason),
         }
     }
 }
@@ -233,7 +233,7 @@ impl<'a> Transfer<'a> {
                 Ok((number, RequestEvent::Found(size))) => self.choose(number, size),
                 Ok((number, RequestEvent::Bytes(bytes))) => self.append(number, &bytes, file)?,
                 Ok((number, RequestEvent::End)) => return Ok(number),
-                Ok((number, RequestEvent::Failed(refusal))) => self.note_refusal(number, refusal)?,
+                Ok((number, RequestEvent::Failed(denied))) => self.note_refusal(number, denied)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Some(TransferFailure::Broken("no answer".to_owned())));
@@ -283,10 +283,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Notes that a server does not send the file. Fails if it had begun to.
-    fn note_refusal(&mut self, number: usize, refusal: ServerRefusal) -> Result<(), Option<TransferFailure>> {
+    fn note_refusal(&mut self, number: usize, denied: FetchError) -> Result<(), Option<TransferFailure>> {
         let was_current = self.current.as_ref().is_some_and(|sending| sending.number == number);
         if was_current || self.waiting.remove(&number).is_some() {
-            self.failures.push((number, self.client.failure(refusal)));
+            self.failures.push((number, self.client.failure(denied)));
         }
         if was_current { Err(None) } else { Ok(()) }
     }

@@ -244,7 +244,7 @@ fn short_payloads_are_errors_and_no_panics() {
         }
         let mut buffer = Buffer::new(0, 1);
         buffer.system((group, opcode, 4), (1, 1), 5, &payload[..3]);
-        let said = decoded(buffer).concat();
-        assert!(said.contains("ends after 3 bytes, in the middle of its"), "{said}");
+        let message = decoded(buffer).concat();
+        assert!(message.contains("ends after 3 bytes, in the middle of its"), "{message}");
     }
 }

@@ -177,9 +177,9 @@ impl CallGraph {
             }
         }
         for function in &mut self.functions {
-            let kept =
+            let retained =
                 function.kept_calls().fold(function.own_cost(), |sum, call| sum.saturating_add(call.cost));
-            let uncalled = kept.saturating_sub(function.flow.called);
+            let uncalled = retained.saturating_sub(function.flow.called);
             // Times are rounded, and calls in a cycle are counted more than once.
             if uncalled > function.flow.called / 100 && !function.flow.is_in_circle {
                 function.flow.uncalled = uncalled;

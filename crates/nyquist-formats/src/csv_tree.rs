@@ -138,8 +138,8 @@ pub fn read_vtune(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// Reads Visual Studio's tree: samples, or the elapsed time and the number of calls of an instrumented program.
 ///
 /// # Errors
-/// If it has no rows or no such columns, or not the wanted value.
-pub fn read_visual_studio(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it has no rows or no such columns, or not the requested value.
+pub fn read_visual_studio(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let table = Table::of(&text);
     let (samples, calls) = (table.column("Exclusive Samples"), table.column("Number of Calls"));
@@ -157,7 +157,7 @@ pub fn read_visual_studio(bytes: &[u8], wanted: Option<&str>) -> Result<Imported
         let problem = "it has neither samples nor calls".into();
         return Err(ReadError::Malformed { format: VISUAL_STUDIO, problem });
     }
-    let chosen = choose(&values, wanted, 0)?;
+    let chosen = choose(&values, requested, 0)?;
     let (amount, mean) = columns[chosen];
     let module = table.column("Module Name").unwrap_or(usize::MAX);
     let mut tree = TreeRows::new("Visual Studio");
@@ -205,7 +205,7 @@ pub(crate) mod tests {
     fn visual_studios_tree_has_calls_and_times() {
         assert_eq!(detect(VISUAL_STUDIO.as_bytes(), "x"), Some(Format::VisualStudio));
         let stacks =
-            |wanted| stacks_of(&read_visual_studio(VISUAL_STUDIO.as_bytes(), wanted).unwrap().profile);
+            |requested| stacks_of(&read_visual_studio(VISUAL_STUDIO.as_bytes(), requested).unwrap().profile);
         assert_eq!(stacks(None), ["a.exe;App.Main() 1", "a.exe;App.Main();App.Get(int32,bool) 1"]);
         assert_eq!(stacks(Some("calls")), ["a.exe;App.Main() 1", "a.exe;App.Main();App.Get(int32,bool) 2"]);
         let sampled = "Level,Function Name,Inclusive Samples,Exclusive Samples\n0,main,7,3\n1,work,4,4\n";

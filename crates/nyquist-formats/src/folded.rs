@@ -61,10 +61,10 @@ pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> 
 
 /// The weights of each thread's stacks; the empty stack is `None`.
 fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u64>)> {
-    let wanted = select::one_kind(profile);
+    let requested = select::one_kind(profile);
     let sum = |samples: &Samples| {
         let mut weights: FxHashMap<_, u64> = FxHashMap::default();
-        for sample in samples.iter().filter(|sample| wanted(sample)) {
+        for sample in samples.iter().filter(|sample| requested(sample)) {
             let sum = weights.entry(sample.stack).or_default();
             *sum = sum.saturating_add(sample.weight);
         }

@@ -25,8 +25,8 @@ const CALLS: TreeShape =
 /// a cost centre was entered.
 ///
 /// # Errors
-/// If it is no such JSON, or does not have the wanted value.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it is no such JSON, or does not have the requested value.
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let tree = |shape| json_tree::read(bytes, shape).ok_or_else(|| malformed("it is cut off or no JSON"));
     let (centres, calls) = (tree(&CENTRES)?, tree(&CALLS)?);
@@ -43,7 +43,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
         SampleValueKind::new("allocated", Unit::Bytes),
         SampleValueKind::new("entries", Unit::Count),
     ];
-    let at = choose(&values, wanted, 0)?;
+    let at = choose(&values, requested, 0)?;
     let program = calls.top.get("program").map_or("", Scalar::text).rsplit('/').next().unwrap_or_default();
     let program = if program.is_empty() { "Haskell" } else { program };
     let mut importer = Importer::new(program, FORMAT);
@@ -114,7 +114,7 @@ pub(crate) mod tests {
     #[test]
     fn cost_centres_have_ticks_bytes_and_entries() {
         assert_eq!(detect(FILE.as_bytes(), "x"), Some(Format::GhcJson));
-        let stacks = |wanted| stacks_of(&read_value(FILE.as_bytes(), wanted).unwrap().profile);
+        let stacks = |requested| stacks_of(&read_value(FILE.as_bytes(), requested).unwrap().profile);
         assert_eq!(stacks(None), ["MAIN.MAIN 3", "MAIN.MAIN;Main.work 20"]);
         assert_eq!(stacks(Some("allocated")), ["MAIN.MAIN 1", "MAIN.MAIN;Main.work 8"]);
         assert_eq!(stacks(Some("entries")), ["MAIN.MAIN;Main.work 1"]);

@@ -26,8 +26,8 @@ pub(crate) fn is_report(first: &str) -> bool {
 /// ticks and bytes, and others have a tenth of a per cent of the sums.
 ///
 /// # Errors
-/// If it has no tree of cost centres, or not the wanted value.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it has no tree of cost centres, or not the requested value.
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let sums = Sums::of(&text);
     let values = [
@@ -35,7 +35,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
         SampleValueKind::new("allocated", Unit::Bytes),
         SampleValueKind::new("entries", Unit::Count),
     ];
-    let at = choose(&values, wanted, 0)?;
+    let at = choose(&values, requested, 0)?;
     let mut lines = text.lines();
     // The first table has the costliest cost centres alone.
     let heading = lines.by_ref().find(|line| line.starts_with("COST CENTRE") && line.contains("entries"));
@@ -144,10 +144,10 @@ impl Columns {
         let label = &line[..module];
         let depth = label.chars().take_while(|letter| *letter == ' ').count();
         // A source may have spaces: `<no location info>`.
-        let mut words: Vec<&str> = line[source..].split_whitespace().collect();
+        let mut fields: Vec<&str> = line[source..].split_whitespace().collect();
         let is_number = |word: &&&str| word.parse::<f64>().is_ok();
-        let numbers = words.iter().rev().take_while(is_number).count();
-        let numbers = words.split_off(words.len() - numbers.min(NUMBERS + 2));
+        let numbers = fields.iter().rev().take_while(is_number).count();
+        let numbers = fields.split_off(fields.len() - numbers.min(NUMBERS + 2));
         if numbers.len() != NUMBERS && numbers.len() != NUMBERS + 2 {
             return None;
         }
@@ -191,7 +191,7 @@ pub(crate) mod tests {
     fn cost_centres_have_ticks_bytes_and_entries() {
         let text = report();
         assert_eq!(detect(text.as_bytes(), "x"), Some(Format::GhcReport));
-        let stacks = |wanted| stacks_of(&read_value(text.as_bytes(), wanted).unwrap().profile);
+        let stacks = |requested| stacks_of(&read_value(text.as_bytes(), requested).unwrap().profile);
         assert_eq!(stacks(None), ["MAIN.MAIN;Lib.CAF:一 3", "MAIN.MAIN;Main.main 7"]);
         assert_eq!(stacks(Some("entries")), ["MAIN.MAIN;Main.main 1"]);
         let read = read_value(text.as_bytes(), Some("allocated")).unwrap();
@@ -209,7 +209,7 @@ pub(crate) mod tests {
              MAIN        MAIN   <built-in>            337           0    5.0    0.5   100.0  100.0\n\
              \x20main       Main   a.hs:3:1-9            340           1   95.0   99.5    95.0   99.5\n"
         );
-        let profile = |wanted| read_value(text.as_bytes(), wanted).unwrap().profile;
+        let profile = |requested| read_value(text.as_bytes(), requested).unwrap().profile;
         assert_eq!(stacks_of(&profile(None)), ["MAIN.MAIN 1", "MAIN.MAIN;Main.main 19"]);
         assert_eq!(profile(None).meta().interval, 1_000_000);
         assert_eq!(stacks_of(&profile(Some("allocated"))), ["MAIN.MAIN 1", "MAIN.MAIN;Main.main 199"]);

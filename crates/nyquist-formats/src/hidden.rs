@@ -42,8 +42,8 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// As [`escape`], except for the characters in `kept`, which stay. O(length).
-pub fn escape_but<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
-    replace(text, |letter| is_hidden(letter) && !kept.contains(&letter), push_escape)
+pub fn escape_but<'a>(text: &'a str, retained: &[char]) -> Cow<'a, str> {
+    replace(text, |letter| is_hidden(letter) && !retained.contains(&letter), push_escape)
 }
 
 /// JSON with each hidden character of its strings as `\u202e`, which is the same JSON. Outside of strings,

@@ -269,11 +269,11 @@ impl Importer {
 
     /// The profile. The interval is the one that the file states, if all durations are multiples of it.
     /// Otherwise it is the longest time of which all are multiples.
-    pub(crate) fn finish(mut self, stated: Option<u64>) -> ImportedProfile {
+    pub(crate) fn finish(mut self, declared: Option<u64>) -> ImportedProfile {
         let all = self.builder.profile().threads().iter().flat_map(|thread| &thread.samples);
         let common = common_interval(all.map(|sample| sample.weight));
-        let fits = |stated: &u64| *stated > 0 && common.is_multiple_of(*stated);
-        let interval = stated.filter(fits).unwrap_or(common);
+        let fits = |declared: &u64| *declared > 0 && common.is_multiple_of(*declared);
+        let interval = declared.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
         let has_exact_times = self.builder.profile().meta().has_exact_times;
         // Time that passed before a sampler's first sample is no part of the recording.

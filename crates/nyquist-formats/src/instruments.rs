@@ -103,12 +103,12 @@ impl InstrumentsReader {
         };
         let number = |key| text(key).and_then(|text: String| text.parse::<u64>().ok());
         let value = number("ref").and_then(|id| self.by_id.get(&id).cloned());
-        let kept = ATTRIBUTES.iter().filter_map(|&key| Some((key, text(key)?)));
+        let retained = ATTRIBUTES.iter().filter_map(|&key| Some((key, text(key)?)));
         self.open.push(OpenElement {
             name: element.name().as_ref().to_owned(),
             id: number("id"),
             value,
-            attributes: kept.collect(),
+            attributes: retained.collect(),
             ..OpenElement::default()
         });
     }

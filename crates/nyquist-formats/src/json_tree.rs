@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-/// The place of the tree in a document, and the wanted members of its nodes.
+/// The place of the tree in a document, and the requested members of its nodes.
 pub(crate) struct TreeShape {
     /// The member of the document that is the outermost node, or an array of these.
     pub root: &'static str,
     /// The member of a node that is an array of nodes.
     pub children: &'static str,
-    /// The wanted members of a node. `a.b` is the member `b` of the member `a`.
+    /// The requested members of a node. `a.b` is the member `b` of the member `a`.
     pub members: &'static [&'static str],
 }
 
@@ -130,7 +130,7 @@ impl JsonTreeReader<'_> {
 
     fn add(&mut self, scalar: Scalar) {
         let Some((open, outer)) = self.open.split_last() else { return };
-        let is_wanted = |member: &&str| match open.role {
+        let is_requested = |member: &&str| match open.role {
             ContainerRole::Node(_) => **member == open.key,
             _ => member.split_once('.').is_some_and(|(object, key)| {
                 key == open.key && outer.last().is_some_and(|outer| outer.key == object)
@@ -139,7 +139,7 @@ impl JsonTreeReader<'_> {
         match open.role {
             ContainerRole::Document => drop(self.document.top.insert(open.key.clone(), scalar)),
             ContainerRole::Node(node) | ContainerRole::Member(node) => {
-                if let Some(at) = self.shape.members.iter().position(is_wanted) {
+                if let Some(at) = self.shape.members.iter().position(is_requested) {
                     self.document.nodes[node].members[at] = scalar;
                 }
             }

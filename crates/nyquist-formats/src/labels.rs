@@ -1,16 +1,16 @@
-//! The wanted labels of samples, as `KEY=VALUE` or `KEY`.
+//! The requested labels of samples, as `KEY=VALUE` or `KEY`.
 
 use crate::error::ReadError;
 
 /// How many labels a message lists.
 const LISTED: usize = 12;
 
-/// The wanted labels. For each key, one of the values is enough, or any value if none is stated.
-pub(crate) struct WantedLabels<'a> {
+/// The requested labels. For each key, one of the values is enough, or any value if none is stated.
+pub(crate) struct LabelSelection<'a> {
     keys: Vec<(&'a str, Vec<&'a str>)>,
 }
 
-impl<'a> WantedLabels<'a> {
+impl<'a> LabelSelection<'a> {
     /// Parses `KEY=VALUE` and `KEY`.
     pub(crate) fn new(labels: &'a [String]) -> Self {
         let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -31,7 +31,7 @@ impl<'a> WantedLabels<'a> {
     }
 }
 
-/// Whether a label's value is one of the wanted ones.
+/// Whether a label's value is one of the requested ones.
 pub(crate) fn is_one_of(values: &[&str], is: impl Fn(&str) -> bool) -> bool {
     values.is_empty() || values.iter().any(|value| is(value))
 }

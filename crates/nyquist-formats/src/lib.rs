@@ -93,7 +93,7 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<ImportedProfile, ReadError> 
 /// # Errors
 /// As for [`read`], and if there is no value with this name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    read_wanted(format, bytes, name, &[])
+    read_requested(format, bytes, name, &[])
 }
 
 /// As [`read_value`], for the samples with these labels, `KEY=VALUE` or `KEY`, if samples have labels
@@ -101,7 +101,7 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
 ///
 /// # Errors
 /// As for [`read_value`], and if no sample has a label with such a key.
-pub fn read_wanted(
+pub fn read_requested(
     format: Format,
     bytes: &[u8],
     name: Option<&str>,
@@ -152,7 +152,7 @@ pub fn read_wanted(
         Format::VisualStudio => csv_tree::read_visual_studio(&bytes, name),
         #[cfg(feature = "parquet")]
         Format::Parquet => parquet::read_labelled(&bytes, name, labels),
-        other => Err(ReadError::Unsupported(other.refusal())),
+        other => Err(ReadError::Unsupported(other.unsupported_reason())),
     }?;
     imported.notes.extend(note);
     Ok(imported)
@@ -172,7 +172,7 @@ pub fn read_in_pieces(
         Format::PerfScript => perf_script::read_value(text, name),
         Format::Folded => folded::read(text),
         Format::V8CpuProfile => v8::read(text),
-        other => Err(ReadError::Unsupported(other.refusal())),
+        other => Err(ReadError::Unsupported(other.unsupported_reason())),
     }
 }
 

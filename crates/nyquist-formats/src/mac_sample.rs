@@ -62,9 +62,9 @@ fn heading(text: &str) -> (&str, &str, u64) {
     let rest = line.strip_prefix("Analysis of sampling ").unwrap_or_default();
     let (name, rest) = rest.split_once(" (pid ").unwrap_or(("sample", ""));
     let (pid, rest) = rest.split_once(')').unwrap_or(("0", ""));
-    let mut words = rest.trim_start().trim_start_matches("every ").split(' ');
-    let count = words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(1).max(1);
-    let unit = match words.next().unwrap_or_default() {
+    let mut fields = rest.trim_start().trim_start_matches("every ").split(' ');
+    let count = fields.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(1).max(1);
+    let unit = match fields.next().unwrap_or_default() {
         unit if unit.starts_with("microsecond") => 1000,
         unit if unit.starts_with("second") => 1_000_000_000,
         _ => MILLISECOND,

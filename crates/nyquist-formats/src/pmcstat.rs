@@ -47,12 +47,12 @@ fn caller(line: &str) -> Option<Caller<'_>> {
     Some(Caller { depth: line.len() - rest.len(), count: count.parse().ok()?, name, file })
 }
 
-/// Reads the samples of an event: the wanted one, or the first. What is said of a function and not of its callers is
+/// Reads the samples of an event: the requested one, or the first. What is said of a function and not of its callers is
 /// of callers that are not known: `pmcstat` leaves out rare ones.
 ///
 /// # Errors
-/// If it has no event, or not the wanted one.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it has no event, or not the requested one.
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut events: Vec<SampleValueKind> = Vec::new();
     for name in text.lines().filter_map(event) {
@@ -63,7 +63,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     if events.is_empty() {
         return Err(ReadError::Malformed { format: FORMAT, problem: "it names no event".into() });
     }
-    let chosen = &events[choose(&events, wanted, 0)?];
+    let chosen = &events[choose(&events, requested, 0)?];
     let mut graph = Graph::new(chosen.measure());
     let mut is_chosen = false;
     for line in text.lines() {

@@ -105,19 +105,19 @@ struct MetaInfo {
     app_package_name: String,
 }
 
-/// Reads the samples of an event: the `wanted` one, or else the one of the most samples. The weight of a sample is its
+/// Reads the samples of an event: the `requested` one, or else the one of the most samples. The weight of a sample is its
 /// count of events, in nanoseconds for the clocks.
 ///
 /// # Errors
-/// If it does not begin as a report, has no samples, or none of the wanted event.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it does not begin as a report, has no samples, or none of the requested event.
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut report = Report::default();
     let is_whole = report.read(bytes).ok_or_else(|| malformed("it has no records"))?;
     if report.samples.is_empty() {
         return Err(malformed("it has no samples"));
     }
     let values = report.values();
-    let event = choose(&values, wanted, report.most_sampled())?;
+    let event = choose(&values, requested, report.most_sampled())?;
     let mut importer = report.import(event, &values[event]);
     if !is_whole {
         importer.note(Note::Cut { place: "its end".into() });

@@ -116,19 +116,19 @@ pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile
         return Err(malformed(BPFTRACE));
     }
     let at = choose(&names, name, 0)?;
-    let wanted = names[at].clone();
-    let mut reader = StackCountReader::new("bpftrace", &wanted);
+    let requested = names[at].clone();
+    let mut reader = StackCountReader::new("bpftrace", &requested);
     let mut entry: Option<StackEntry<'_>> = None;
-    let is_wanted = |name| wanted.name.strip_prefix('@') == Some(name);
+    let is_requested = |name| requested.name.strip_prefix('@') == Some(name);
     for line in text.lines() {
         if let Some((name, rest)) = begins_map(line) {
-            entry = is_wanted(name).then(StackEntry::default);
+            entry = is_requested(name).then(StackEntry::default);
             if let Some(entry) = &mut entry {
                 entry.add_keys(rest);
             }
         } else if let Some((name, keys, count)) = whole_entry(line) {
             // An entry whose stacks are all empty takes one line.
-            if is_wanted(name) {
+            if is_requested(name) {
                 let mut entry = StackEntry::default();
                 entry.add_keys(keys);
                 reader.add(&entry, count);

@@ -36,10 +36,10 @@ impl SampleValueKind {
 /// There is no value with this name.
 pub(crate) fn choose(
     values: &[SampleValueKind],
-    wanted: Option<&str>,
+    requested: Option<&str>,
     default: usize,
 ) -> Result<usize, ReadError> {
-    let Some(name) = wanted else { return Ok(default) };
+    let Some(name) = requested else { return Ok(default) };
     let of_name = |name: &str| values.iter().position(|value| value.name == name);
     of_name(name).or_else(|| names_of_measure(name).iter().find_map(|name| of_name(name))).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|value| &*value.name).take(LISTED).collect();

@@ -27,12 +27,12 @@ mod options;
 mod perf_data;
 mod read;
 mod recording_folders;
+mod requested_files;
 mod samply_symbols;
 mod saved_profile;
 mod source;
 #[cfg(feature = "parquet")]
 mod tables;
-mod wanted_files;
 
 pub use document::document;
 pub use error::{InputError, UnknownContent};
@@ -40,7 +40,7 @@ pub use input_file::{InputFile, UnpackedInput};
 pub use lookup::{look_up_recording, symbolicator};
 pub use missing_names::look_up_missing_names;
 pub use module_request::module_request;
-pub use note::{LostAmount, MissingFile, Note, SamplyRefusal};
+pub use note::{LostAmount, MissingFile, Note, SamplySymbolsError};
 pub use observer::ReadObserver;
 pub use options::{Finders, ReadOptions};
 pub use recording_folders::recording_folders;

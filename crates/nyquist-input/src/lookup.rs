@@ -17,7 +17,7 @@ pub fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
 }
 
 /// Imports a recording while the symbolicator looks up the addresses in it. `import` receives the way to send
-/// them, unless no names are wanted.
+/// them, unless no names are requested.
 pub(crate) fn import_with_lookup<T>(
     symbolicator: &mut Symbolicator<'_>,
     no_symbols: bool,

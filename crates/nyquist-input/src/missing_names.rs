@@ -26,8 +26,8 @@ pub fn look_up_missing_names(path: &Path, profile: Profile, options: &ReadOption
     }
     let source = |lib| (lib, LibSource::File(module_request(profile.lib(lib))));
     let sources: Vec<_> = libs.into_iter().map(source).collect();
-    let stated = samply_symbols(path, options.side_files.most(), options.observer);
-    let finder = options.finders.finder(&[], None).with_stated_answers(stated);
+    let provided = samply_symbols(path, options.side_files.most(), options.observer);
+    let finder = options.finders.finder(&[], None).with_provided_answers(provided);
     let mut symbolicator = Symbolicator::new(Symbols {
         finder: &finder,
         // The kernel of a saved profile may differ from the running one.

@@ -76,7 +76,7 @@ pub enum Note {
         /// The file.
         path: PathBuf,
         /// The reason.
-        reason: SamplyRefusal,
+        reason: SamplySymbolsError,
     },
 }
 
@@ -100,7 +100,7 @@ pub struct MissingFile {
 
 /// Why samply's file beside a profile is not used.
 #[derive(Debug)]
-pub enum SamplyRefusal {
+pub enum SamplySymbolsError {
     /// It is a link, a folder or a device.
     NotRegular,
     /// The system does not open or read it.

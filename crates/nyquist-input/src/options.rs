@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 /// What of a file is read, and how names are found. Formats that lack the data for an option ignore it.
 pub struct ReadOptions<'a> {
-    /// Which samples of a recording or a trace are wanted.
+    /// Which samples of a recording or a trace are requested.
     pub selection: SampleSelection,
-    /// The names of the wanted events of a recording, or one value of another profiler's file. Without names, the
+    /// The names of the requested events of a recording, or one value of another profiler's file. Without names, the
     /// first clock or cycle counter is used, or the first value.
     pub events: Vec<String>,
-    /// The labels of wanted samples, `KEY=VALUE` or `KEY`, in formats whose samples have labels.
+    /// The labels of requested samples, `KEY=VALUE` or `KEY`, in formats whose samples have labels.
     pub labels: Vec<String>,
     /// The title of a recording's or trace's profile. If it is not given, it is the recorded command or the name of
     /// the file.

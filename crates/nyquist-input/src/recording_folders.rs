@@ -2,7 +2,7 @@
 
 use crate::note::Note;
 use crate::observer::ReadObserver;
-use crate::wanted_files::wanted_files;
+use crate::requested_files::requested_files;
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ pub(crate) fn unpack_archive(
 ) {
     let archive = archives.and_then(|archives| PerfArchive::of_recording(recording, archives));
     let Some(archive) = archive else { return };
-    let wanted = wanted_files(reader);
-    if !archive.is_unpacked(&wanted) {
+    let requested = requested_files(reader);
+    if !archive.is_unpacked(&requested) {
         let path = archive.path().to_owned();
         observer.note(Note::Unpacking { archive: path.clone() });
-        if let Err(error) = archive.unpack(&wanted) {
+        if let Err(error) = archive.unpack(&requested) {
             observer.note(Note::NotUnpacked { archive: path, error });
         }
     }

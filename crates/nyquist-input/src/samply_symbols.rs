@@ -1,10 +1,10 @@
 //! The symbols that samply saves in a file beside a profile (`samply record --unstable-presymbolicate`).
 
-use crate::note::{Note, SamplyRefusal};
+use crate::note::{Note, SamplySymbolsError};
 use crate::observer::ReadObserver;
 use nyquist_formats::samply_sidecar::{self, MEMORY_A_BYTE, SidecarLib, SidecarSymbol};
 use nyquist_object::{DebugId, RelativeAddress};
-use nyquist_symbols::{AddressInfo, Origin, SourceFrame, StatedAnswers, Symbol};
+use nyquist_symbols::{AddressInfo, Origin, ProvidedAnswers, SourceFrame, Symbol};
 use nyquist_system::open_regular_unlinked;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 /// The symbols in the file beside a profile, if there is one. Reading it takes at most `memory` bytes. The observer
 /// is notified whether it is used.
-pub fn samply_symbols(profile: &Path, memory: u64, observer: &dyn ReadObserver) -> Option<StatedAnswers> {
+pub fn samply_symbols(profile: &Path, memory: u64, observer: &dyn ReadObserver) -> Option<ProvidedAnswers> {
     let path = place(profile)?;
     match read(&path, memory) {
         Ok(libs) => {
             observer.note(Note::SamplySymbols { path: path.clone(), libs: libs.len() });
-            Some(stated_answers(path, libs))
+            Some(provided_answers(path, libs))
         }
         Err(None) => None,
         Err(Some(reason)) => {
@@ -33,11 +33,11 @@ fn place(profile: &Path) -> Option<PathBuf> {
 }
 
 /// The contents of the file. The error is the reason why it is not used, or `None` if there is no file.
-fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<SamplyRefusal>> {
+fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<SamplySymbolsError>> {
     let reason = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => None,
-        io::ErrorKind::InvalidInput => Some(SamplyRefusal::NotRegular),
-        _ => Some(SamplyRefusal::Unreadable(error)),
+        io::ErrorKind::InvalidInput => Some(SamplySymbolsError::NotRegular),
+        _ => Some(SamplySymbolsError::Unreadable(error)),
     };
     // Links are not followed, because in a folder that others may write to they could lead anywhere.
     let file = open_regular_unlinked(path).map_err(reason)?;
@@ -45,21 +45,21 @@ fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<SamplyRefusa
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(reason)?;
     if bytes.len() as u64 > most {
-        return Err(Some(SamplyRefusal::TooLarge { most }));
+        return Err(Some(SamplySymbolsError::TooLarge { most }));
     }
-    samply_sidecar::read(&bytes).map_err(|error| Some(SamplyRefusal::Malformed(error)))
+    samply_sidecar::read(&bytes).map_err(|error| Some(SamplySymbolsError::Malformed(error)))
 }
 
-fn stated_answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
-    let mut stated = StatedAnswers::of_file(path);
+fn provided_answers(path: PathBuf, libs: Vec<SidecarLib>) -> ProvidedAnswers {
+    let mut provided = ProvidedAnswers::of_file(path);
     for SidecarLib { debug_name, breakpad_id, symbols, addresses } in libs {
         let Some(debug_id) = DebugId::from_breakpad(&breakpad_id) else { continue };
         let infos: Vec<_> = symbols.into_iter().map(|symbol| Arc::new(info(symbol))).collect();
         let answer =
             |(address, symbol): (u32, usize)| Some((RelativeAddress(address), infos.get(symbol)?.clone()));
-        stated.add(&debug_name, debug_id, addresses.into_iter().filter_map(answer));
+        provided.add(&debug_name, debug_id, addresses.into_iter().filter_map(answer));
     }
-    stated
+    provided
 }
 
 fn info(symbol: SidecarSymbol) -> AddressInfo {
@@ -79,7 +79,7 @@ fn info(symbol: SidecarSymbol) -> AddressInfo {
         outermost.function.get_or_insert_with(|| name.clone());
     }
     let symbol = Some(Symbol { name, address: RelativeAddress(address), size });
-    AddressInfo { symbol, frames, origin: Origin::Stated }
+    AddressInfo { symbol, frames, origin: Origin::Provided }
 }
 
 #[cfg(test)]
@@ -112,13 +112,13 @@ mod tests {
         let (folder, path) = folder_with_file("sidecar");
         let size = fs::metadata(&path).unwrap().len() * MEMORY_A_BYTE;
         assert!(matches!(read(&path, size), Ok(libs) if libs.is_empty()));
-        let refusal = |path: &Path, memory| read(path, memory).unwrap_err();
-        let too_large = refusal(&path, size - MEMORY_A_BYTE);
-        assert!(matches!(too_large, Some(SamplyRefusal::TooLarge { .. })), "{too_large:?}");
-        assert!(matches!(refusal(&folder, size), Some(SamplyRefusal::NotRegular)));
+        let denied = |path: &Path, memory| read(path, memory).unwrap_err();
+        let too_large = denied(&path, size - MEMORY_A_BYTE);
+        assert!(matches!(too_large, Some(SamplySymbolsError::TooLarge { .. })), "{too_large:?}");
+        assert!(matches!(denied(&folder, size), Some(SamplySymbolsError::NotRegular)));
         fs::write(&path, "{}").unwrap();
-        assert!(matches!(refusal(&path, size), Some(SamplyRefusal::Malformed(_))));
-        assert!(refusal(&folder.join("none"), size).is_none());
+        assert!(matches!(denied(&path, size), Some(SamplySymbolsError::Malformed(_))));
+        assert!(denied(&folder.join("none"), size).is_none());
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let link = folder.join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         for path in [&link, Path::new("/dev/zero")] {
-            assert!(matches!(read(path, 1 << 30), Err(Some(SamplyRefusal::NotRegular))), "{path:?}");
+            assert!(matches!(read(path, 1 << 30), Err(Some(SamplySymbolsError::NotRegular))), "{path:?}");
         }
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -6,7 +6,7 @@ use crate::note::Note;
 use crate::options::ReadOptions;
 use crate::source::Source;
 use nyquist_formats::{
-    Format, ImportedProfile, ReadError, is_recoded, may_be_json, plain_text, read_in_pieces, read_wanted,
+    Format, ImportedProfile, ReadError, is_recoded, may_be_json, plain_text, read_in_pieces, read_requested,
 };
 use nyquist_profile::{Profile, firefox};
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(crate) fn read(input: UnpackedInput, options: &ReadOptions<'_>) -> Result<Pr
         read_in_pieces(format, BufReader::with_capacity(PIECE, bytes), value)
     } else {
         let bytes = all_bytes(source).map_err(|error| cannot_read(&path, error))?;
-        read_wanted(format, &bytes, value, &options.labels)
+        read_requested(format, &bytes, value, &options.labels)
     };
     imported(read, path, options)
 }

@@ -154,7 +154,7 @@ fn keep_latest(rows: &mut Vec<CodeRow>) {
     // For the rows so far that reach the current one, their name offsets and ends. A greater offset means
     // later in the file.
     let mut reaching: BinaryHeap<(u32, u64)> = BinaryHeap::new();
-    let mut kept = 0;
+    let mut retained = 0;
     for at in 0..rows.len() {
         let row = rows[at];
         while reaching.peek().is_some_and(|(_, end)| *end <= row.start) {
@@ -170,13 +170,13 @@ fn keep_latest(rows: &mut Vec<CodeRow>) {
         }
         // Among the kept rows, only the last one can reach this far. It is older, because otherwise it
         // would be the latest.
-        if kept > 0 && rows[kept - 1].end > row.start {
-            kept -= 1;
+        if retained > 0 && rows[retained - 1].end > row.start {
+            retained -= 1;
         }
-        rows[kept] = row;
-        kept += 1;
+        rows[retained] = row;
+        retained += 1;
     }
-    rows.truncate(kept);
+    rows.truncate(retained);
 }
 
 #[cfg(test)]

@@ -179,13 +179,13 @@ impl StackPlace {
     /// The new size of the copy is the length of the stack, plus one word if it did not fill the whole
     /// copy. This preserves the information whether the copy ends because the stack does.
     pub fn copy_shortened(&self, read: impl Fn(usize, &mut [u8]), len: usize, out: &mut [u8]) -> usize {
-        let kept = self.room.min((len / 8 + 1) * 8);
+        let retained = self.room.min((len / 8 + 1) * 8);
         let data_at = self.size_at + 8;
-        let shorter = data_at + kept + 8;
-        read(0, &mut out[..data_at + kept]);
+        let shorter = data_at + retained + 8;
+        read(0, &mut out[..data_at + retained]);
         out[Header::SIZE_AT..Header::LEN].copy_from_slice(&(shorter as u16).to_le_bytes());
-        out[self.size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
-        out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
+        out[self.size_at..data_at].copy_from_slice(&(retained as u64).to_le_bytes());
+        out[data_at + retained..shorter].copy_from_slice(&(len as u64).to_le_bytes());
         shorter
     }
 }

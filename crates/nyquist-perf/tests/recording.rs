@@ -62,7 +62,7 @@ fn features() -> Features {
             build_id: vec![7; 16],
             path: "/bin/x".into(),
         }],
-        wanted: vec!["family".into(), "7".into()],
+        requested: vec!["family".into(), "7".into()],
         ..Features::default()
     }
 }

@@ -342,8 +342,8 @@ fn sample_fields() -> Vec<(SampleType, Bytes)> {
 
 /// A sample with the requested fields.
 fn sample(format: &RecordFormat) -> Vec<u8> {
-    let wanted = sample_fields().into_iter().filter(|(bit, _)| format.sample_type.contains(*bit));
-    wanted.fold(body(), |bytes, (_, field)| bytes.bytes(&field.0)).record(record::SAMPLE, 2)
+    let requested = sample_fields().into_iter().filter(|(bit, _)| format.sample_type.contains(*bit));
+    requested.fold(body(), |bytes, (_, field)| bytes.bytes(&field.0)).record(record::SAMPLE, 2)
 }
 
 /// Checks every field of a sample against its presence in the format.

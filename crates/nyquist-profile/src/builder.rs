@@ -497,15 +497,15 @@ mod tests {
         let mut old = builder();
         let process = old.add_process(Process::default());
         let thread = old.add_thread(Thread::new(process, "1", ""));
-        let (kept, dropped) = (old.intern_label(None, "0x1", None), old.intern_label(None, "0x2", None));
-        old.add_sample(thread, Sample::new(1, Some(kept), 0));
+        let (retained, dropped) = (old.intern_label(None, "0x1", None), old.intern_label(None, "0x2", None));
+        old.add_sample(thread, Sample::new(1, Some(retained), 0));
         old.add_sample(thread, Sample::new(2, Some(dropped), 0));
 
         let (mut builder, code) = ProfileBuilder::rebuild(old.finish());
         assert_eq!(code.stacks.len(), 2);
         let outer = builder.intern_label(None, "outer", None);
         let inner = builder.intern_label(Some(outer), "inner", None);
-        builder.remap_stacks(|stack| (stack == kept).then_some(inner));
+        builder.remap_stacks(|stack| (stack == retained).then_some(inner));
         let profile = builder.finish();
         let samples = &profile.thread(thread).samples;
         assert_eq!((samples.get(0).unwrap().stack, samples.get(1).unwrap().stack), (Some(inner), None));

@@ -24,8 +24,8 @@ impl Profile {
     pub fn with_markers_as_samples(mut self, name: &str) -> Option<Self> {
         let of_thread = |thread: &Thread| {
             let markers = thread.markers.iter();
-            let wanted = markers.filter(|it| it.stack.is_some() && self.string(it.name) == name);
-            let mut samples: Vec<_> = wanted.map(sample_of).collect();
+            let requested = markers.filter(|it| it.stack.is_some() && self.string(it.name) == name);
+            let mut samples: Vec<_> = requested.map(sample_of).collect();
             samples.sort_by_key(|(sample, _)| sample.time);
             samples
         };

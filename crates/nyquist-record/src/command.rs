@@ -22,17 +22,17 @@ pub struct Command {
 impl Command {
     /// Parses a command line: leading `VAR=value` words are the environment, the next is the program, the
     /// rest its arguments. `None` if there is no program.
-    pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+    pub fn from_words(argv: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut command = Self::default();
-        let mut words = words.into_iter();
+        let mut argv = argv.into_iter();
         command.program = loop {
-            let word = words.next()?;
+            let word = argv.next()?;
             match assignment(&word) {
                 Some(variable) => command.env.push(variable),
                 None => break word,
             }
         };
-        command.args.extend(words);
+        command.args.extend(argv);
         Some(command)
     }
 }
@@ -64,13 +64,13 @@ fn value(word: &OsStr, from: usize) -> Option<OsString> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Option<Command> {
+    fn argv(line: &str) -> Option<Command> {
         Command::from_words(line.split(' ').map(OsString::from))
     }
 
     #[test]
     fn leading_assignments_are_the_environment() {
-        let command = words("A=1 _b2= ./app C=3 x").unwrap();
+        let command = argv("A=1 _b2= ./app C=3 x").unwrap();
         let env: Vec<_> =
             command.env.iter().map(|(n, v)| (n.to_str().unwrap(), v.to_str().unwrap())).collect();
         assert_eq!(env, [("A", "1"), ("_b2", "")]);
@@ -81,13 +81,13 @@ mod tests {
     #[test]
     fn what_is_no_variable_name_is_the_program() {
         for program in ["=x", "1A=2", "a-b=c", "./a=b", r"C:\app.exe"] {
-            assert_eq!(words(&format!("{program} y")).unwrap().program, program);
+            assert_eq!(argv(&format!("{program} y")).unwrap().program, program);
         }
     }
 
     #[test]
     fn there_is_no_command_without_a_program() {
-        assert_eq!(words("A=1 B=2"), None);
+        assert_eq!(argv("A=1 B=2"), None);
         assert_eq!(Command::from_words([]), None);
     }
 

@@ -93,9 +93,9 @@ impl Pool {
     }
 
     /// Takes a buffer, if more than `kept` are left.
-    pub(crate) fn take_leaving(&self, kept: usize) -> Option<BufferWriter> {
+    pub(crate) fn take_leaving(&self, retained: usize) -> Option<BufferWriter> {
         // Only this thread takes buffers, so the count cannot fall below the value that it has read.
-        if self.count.load(Ordering::Acquire) <= kept {
+        if self.count.load(Ordering::Acquire) <= retained {
             return None;
         }
         // If none was returned, fewer than the maximum have been allocated, because the count is not zero.

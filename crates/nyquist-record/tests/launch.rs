@@ -48,8 +48,8 @@ impl Drop for TestFolder {
     }
 }
 
-fn words(words: &[&str]) -> Command {
-    Command::from_words(words.iter().map(Into::into)).unwrap()
+fn argv(argv: &[&str]) -> Command {
+    Command::from_words(argv.iter().map(Into::into)).unwrap()
 }
 
 fn run(command: &Command) -> Result<ChildExit, LaunchError> {
@@ -60,8 +60,7 @@ fn run(command: &Command) -> Result<ChildExit, LaunchError> {
 fn output_of(name: &str, script: &str) -> String {
     let folder = TestFolder::new(name);
     let out = folder.file("out", "", 0o666);
-    let ended =
-        run(&words(&[&format!("OUT={out}"), "sh", "-c", &format!("{{ {script}; }} > $OUT")])).unwrap();
+    let ended = run(&argv(&[&format!("OUT={out}"), "sh", "-c", &format!("{{ {script}; }} > $OUT")])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(0));
     fs::read_to_string(&out).unwrap()
 }
@@ -71,7 +70,7 @@ fn a_command_apart_has_other_output_and_no_input() {
     let folder = TestFolder::new("apart");
     let path = folder.file("out", "", 0o666);
     let output = fs::File::options().write(true).open(&path).unwrap();
-    let command = words(&["sh", "-c", "cat; echo printed; echo complained >&2"]);
+    let command = argv(&["sh", "-c", "cat; echo printed; echo complained >&2"]);
     let ended = prepare_with_output(&command, output.as_fd()).unwrap().start().unwrap().wait().unwrap();
     assert_eq!(ended.status, ExitStatus::Code(0));
     assert_eq!(fs::read_to_string(&path).unwrap(), "printed\ncomplained\n");
@@ -81,14 +80,14 @@ fn a_command_apart_has_other_output_and_no_input() {
 fn a_script_without_interpreter_is_run_by_sh() {
     let folder = TestFolder::new("script");
     let script = folder.file("script", "exit $(($# + $1))\n", 0o755);
-    let ended = run(&words(&[&script, "4", "x"])).unwrap();
+    let ended = run(&argv(&[&script, "4", "x"])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(6));
 }
 
 #[test]
 fn the_exit_status_is_the_commands() {
     let check = |script, status, code| {
-        let ended = run(&words(&["sh", "-c", script])).unwrap();
+        let ended = run(&argv(&["sh", "-c", script])).unwrap();
         assert_eq!((ended.status, ended.status.shell_code()), (status, code), "{script}");
     };
     check("true", ExitStatus::Code(0), 0);
@@ -107,7 +106,7 @@ fn the_exit_status_is_the_commands() {
 fn a_command_that_cannot_start_says_why() {
     let folder = TestFolder::new("cannot_be_started");
     let check = |program: &str, code, reason: &str| {
-        let error = run(&words(&[program])).unwrap_err();
+        let error = run(&argv(&[program])).unwrap_err();
         assert_eq!(error.exit_code(), code, "{error}");
         assert!(error.to_string().contains(program) && error.to_string().contains(reason), "{error}");
     };
@@ -126,14 +125,14 @@ fn a_nonexecutable_file_hides_none_later_in_path() {
     second.file("tool", "#!/bin/sh\nexit 7\n", 0o755);
     let missing = first.missing("folder");
     let path = format!("PATH={}:{missing}:{}", first.0.display(), second.0.display());
-    assert_eq!(run(&words(&[&path, "tool"])).unwrap().status, ExitStatus::Code(7));
+    assert_eq!(run(&argv(&[&path, "tool"])).unwrap().status, ExitStatus::Code(7));
     let path = format!("PATH={}", first.0.display());
-    assert_eq!(run(&words(&[&path, "tool"])).unwrap_err().exit_code(), 126);
+    assert_eq!(run(&argv(&[&path, "tool"])).unwrap_err().exit_code(), 126);
 }
 
 #[test]
 fn variables_before_the_command_are_set_for_it() {
-    let ended = run(&words(&["ANSWER=42", "sh", "-c", "exit $ANSWER"])).unwrap();
+    let ended = run(&argv(&["ANSWER=42", "sh", "-c", "exit $ANSWER"])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(42));
 }
 
@@ -141,7 +140,7 @@ fn variables_before_the_command_are_set_for_it() {
 fn an_unstarted_child_runs_nothing_and_is_reaped() {
     let folder = TestFolder::new("never_started");
     let made = folder.0.join("made");
-    let child = prepare(&words(&["touch", made.to_str().unwrap()])).unwrap();
+    let child = prepare(&argv(&["touch", made.to_str().unwrap()])).unwrap();
     let process = format!("/proc/{}", child.pid().0);
     assert!(Path::new(&process).exists());
     drop(child);
@@ -152,7 +151,7 @@ fn an_unstarted_child_runs_nothing_and_is_reaped() {
 #[test]
 fn a_failed_start_leaves_no_zombie() {
     let folder = TestFolder::new("failed_start");
-    let child = prepare(&words(&[&folder.missing("program")])).unwrap();
+    let child = prepare(&argv(&[&folder.missing("program")])).unwrap();
     let process = format!("/proc/{}", child.pid().0);
     child.start().unwrap_err();
     assert!(!Path::new(&process).exists());
@@ -198,7 +197,7 @@ fn the_command_inherits_no_descriptor_of_ours() {
 
 #[test]
 fn a_signal_reaches_the_command_until_its_end() {
-    let running = prepare(&words(&["sleep", "1000"])).unwrap().start().unwrap();
+    let running = prepare(&argv(&["sleep", "1000"])).unwrap().start().unwrap();
     let signaller = running.signaller();
     signaller.send(15).unwrap();
     assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15));
@@ -211,7 +210,7 @@ fn the_command_can_run_as_another_user() {
     let is_root = fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t");
     let run_as = Some(Credentials { uid: 65534, gid: 65533, groups: vec![65532] });
     let script = "[ \"$(id -u) $(id -g) $(id -G)\" = '65534 65533 65533 65532' ]";
-    let result = run(&Command { run_as, ..words(&["sh", "-c", script]) });
+    let result = run(&Command { run_as, ..argv(&["sh", "-c", script]) });
     if is_root {
         assert_eq!(result.unwrap().status, ExitStatus::Code(0));
     } else {

@@ -114,8 +114,8 @@ fn without_stack(mut event: Event) -> Event {
 }
 
 fn record_with(script: &str, options: &Options) -> Option<TestRecording> {
-    let words = ["sh", "-c", script].map(Into::into);
-    let child = prepare(&Command::from_words(words).unwrap()).unwrap();
+    let argv = ["sh", "-c", script].map(Into::into);
+    let child = prepare(&Command::from_words(argv).unwrap()).unwrap();
     let before = stolen();
     let perf = open(RecordingTarget::Child(child.pid()), options)?;
     let outcome = perf.outcome().clone();
@@ -202,8 +202,8 @@ fn exec_gives_name_and_mappings_before_samples() {
 
 #[test]
 fn a_stack_is_copied_with_its_registers() {
-    let words = ["sh", "-c", WORK].map(Into::into);
-    let child = prepare(&Command::from_words(words).unwrap()).unwrap();
+    let argv = ["sh", "-c", WORK].map(Into::into);
+    let child = prepare(&Command::from_words(argv).unwrap()).unwrap();
     let Some(perf) = open(RecordingTarget::Child(child.pid()), &Options::default()) else { return };
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();

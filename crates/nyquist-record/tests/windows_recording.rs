@@ -6,9 +6,9 @@ fn main() {}
 
 #[cfg(windows)]
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    match words.get(1).map(String::as_str) {
-        Some("work") => work::run(words.get(2..).unwrap_or_default()),
+    let argv: Vec<String> = std::env::args().collect();
+    match argv.get(1).map(String::as_str) {
+        Some("work") => work::run(argv.get(2..).unwrap_or_default()),
         _ => tests::run(),
     }
 }
@@ -68,16 +68,16 @@ mod work {
     }
 
     /// Works: `TIMES [thread] [sleep] [child] [forever]`.
-    pub(crate) fn run(words: &[String]) {
-        let has = |wanted: &str| words.iter().any(|word| word == wanted);
-        let times: u64 = words.first().and_then(|word| word.parse().ok()).unwrap_or(100);
+    pub(crate) fn run(argv: &[String]) {
+        let has = |requested: &str| argv.iter().any(|word| word == requested);
+        let times: u64 = argv.first().and_then(|word| word.parse().ok()).unwrap_or(100);
         let thread = |name: &str, work: fn(u64)| {
             has(name).then(|| thread::Builder::new().name(name.into()).spawn(move || work(times)).unwrap())
         };
         let threads = [thread("thread", on_a_thread), thread("sleep", |_| sleeper())];
         let child = has("child").then(|| {
             let own = std::env::current_exe().unwrap();
-            Command::new(own).args(["work", &words[0]]).spawn().unwrap()
+            Command::new(own).args(["work", &argv[0]]).spawn().unwrap()
         });
         loop {
             both(times);
@@ -124,19 +124,19 @@ mod tests {
             ("the_kernels_events_are_recorded_or_refused", events),
             ("a_sleeping_thread_has_no_cpu_time", sleeping),
         ];
-        let wanted = std::env::args().nth(1);
+        let requested = std::env::args().nth(1);
         for (name, test) in
-            tests.into_iter().filter(|(name, _)| wanted.as_deref().is_none_or(|it| *name == it))
+            tests.into_iter().filter(|(name, _)| requested.as_deref().is_none_or(|it| *name == it))
         {
             test();
             println!("test {name} ... ok");
         }
     }
 
-    fn own_command(words: &str) -> Command {
+    fn own_command(argv: &str) -> Command {
         let own = std::env::current_exe().unwrap().into_os_string();
-        let words = ["work"].into_iter().chain(words.split(' ')).map(OsString::from);
-        Command::from_words([own].into_iter().chain(words)).unwrap()
+        let argv = ["work"].into_iter().chain(argv.split(' ')).map(OsString::from);
+        Command::from_words([own].into_iter().chain(argv)).unwrap()
     }
 
     struct TestRecording {
@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    fn record(words: &str) -> (TestRecording, ExitStatus) {
-        let child = launch::prepare(&own_command(words)).unwrap();
+    fn record(argv: &str) -> (TestRecording, ExitStatus) {
+        let child = launch::prepare(&own_command(argv)).unwrap();
         let backend = Backend::open(&RecordingTarget::Child(child.pid()), &Options::default()).unwrap();
         assert_eq!(backend.outcome().rate_hz, 1000);
         let recording = backend.record().unwrap();

@@ -98,8 +98,8 @@ impl Charge {
 
     /// Returns all but that many bytes.
     pub fn keep(&mut self, bytes: u64) {
-        let kept = (*self.taken.get_mut()).min(bytes);
-        self.set(kept);
+        let retained = (*self.taken.get_mut()).min(bytes);
+        self.set(retained);
     }
 
     /// Charges exactly this many bytes, even if they are not available: for memory that is needed already,

@@ -217,11 +217,11 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // A file that neither of them names is refused, even in an allowed folder.
         if !self.lib(&request.lib)?.sources.contains(&*special_source_path(file)) {
-            let is_stated = match self.generated_lib(&request.lib)? {
+            let is_provided = match self.generated_lib(&request.lib)? {
                 Some(_) => false,
                 None => self.module(&request.lib)?.states_source(file),
             };
-            if !is_stated && self.named(request).is_none() {
+            if !is_provided && self.named(request).is_none() {
                 return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
             }
         }

@@ -48,8 +48,8 @@ struct Evictions(BTreeMap<u64, Sender<()>>);
 
 impl Evictions {
     /// Closes the oldest one if there are more than `kept`.
-    fn evict_above(&mut self, kept: usize) -> bool {
-        if self.0.len() <= kept {
+    fn evict_above(&mut self, cached: usize) -> bool {
+        if self.0.len() <= cached {
             return false;
         }
         if let Some((_, evict)) = self.0.pop_first() {

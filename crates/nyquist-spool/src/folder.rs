@@ -58,7 +58,7 @@ pub struct AbandonedSpool {
 #[derive(Debug)]
 pub enum Entry {
     /// A spool whose recorder lives.
-    Living,
+    Live,
     /// A spool whose recorder has ended.
     Abandoned(AbandonedSpool),
     /// Something else: its name, and why it is not used.
@@ -113,7 +113,7 @@ impl SpoolFolder {
             return Entry::Refused(name, "it is no name of a recording".to_owned());
         }
         match self.abandoned(&name) {
-            Ok(spool) => spool.map_or(Entry::Living, Entry::Abandoned),
+            Ok(spool) => spool.map_or(Entry::Live, Entry::Abandoned),
             Err(error) => Entry::Refused(name, reason(&error)),
         }
     }

@@ -37,7 +37,7 @@ pub struct RecoveredTables {
     skipped: u64,
     missing: u64,
     refused: u64,
-    /// Whether only the facts and the state are wanted.
+    /// Whether only the facts and the state are requested.
     only_facts: bool,
 }
 

@@ -81,7 +81,7 @@ pub enum Origin {
     /// `/proc/kallsyms`.
     Kallsyms,
     /// A file of answers that came with the profile.
-    Stated,
+    Provided,
     /// No source had an answer, for this reason.
     Unknown(Reason),
 }
@@ -117,7 +117,7 @@ impl fmt::Display for Origin {
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",
-            Self::Stated => "a file that came with the profile",
+            Self::Provided => "a file that came with the profile",
             Self::Unknown(reason) => return reason.fmt(f),
         })
     }

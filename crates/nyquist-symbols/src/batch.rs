@@ -44,10 +44,10 @@ pub fn symbolicate(
     });
     let mut jobs: Vec<UnitJob<'_>> = prepared.iter().flat_map(PreparedAddresses::jobs).collect();
     // The largest jobs come first, so that no thread works alone on a large one at the end.
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.requested.len()));
     workers.run(jobs.len(), |index, scratch| {
         jobs[index].run(cancel, scratch);
-        done.fetch_add(jobs[index].unit.wanted.len(), Ordering::Relaxed);
+        done.fetch_add(jobs[index].unit.requested.len(), Ordering::Relaxed);
     });
     let known = prepared.iter().flat_map(|prepared| &prepared.known).flatten().count();
     done.fetch_add(known, Ordering::Relaxed);
@@ -108,7 +108,7 @@ struct UnitWork {
     unit: Option<u64>,
     /// Their indices in the module's addresses.
     numbers: Vec<usize>,
-    wanted: Vec<u64>,
+    requested: Vec<u64>,
     answers: OnceLock<Vec<Arc<AddressInfo>>>,
 }
 
@@ -122,7 +122,7 @@ impl UnitJob<'_> {
     fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
         let Self { functions, unit } = *self;
         if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
-            let _ = unit.answers.set(symbolicate_unit(functions, unit.unit, &unit.wanted, scratch));
+            let _ = unit.answers.set(symbolicate_unit(functions, unit.unit, &unit.requested, scratch));
         }
     }
 }
@@ -174,7 +174,7 @@ impl<'a> PreparedAddresses<'a> {
                     units.entry(unit).or_insert_with(|| UnitWork::new(Some(unit))).push(number, svma);
                 }
                 None => {
-                    if uncovered.last().is_none_or(|work| work.wanted.len() == UNCOVERED_A_JOB) {
+                    if uncovered.last().is_none_or(|work| work.requested.len() == UNCOVERED_A_JOB) {
                         uncovered.push(UnitWork::new(None));
                     }
                     if let Some(work) = uncovered.last_mut() {
@@ -196,7 +196,7 @@ impl<'a> PreparedAddresses<'a> {
         for work in self.units.into_inner().unwrap_or_default() {
             let of_unit = work.answers.into_inner().unwrap_or_else(|| {
                 work.numbers.iter().for_each(|&number| is_new[number] = false);
-                functions.as_ref().map(|functions| cancelled(functions, &work.wanted)).unwrap_or_default()
+                functions.as_ref().map(|functions| cancelled(functions, &work.requested)).unwrap_or_default()
             });
             for (number, answer) in work.numbers.into_iter().zip(of_unit) {
                 answers[number] = Some(answer);
@@ -209,17 +209,17 @@ impl<'a> PreparedAddresses<'a> {
     }
 }
 
-/// Answers for `wanted`, which are sorted addresses of the unit, or of no unit.
+/// Answers for `requested`, which are sorted addresses of the unit, or of no unit.
 fn symbolicate_unit(
     functions: &ModuleFunctions<'_>,
     unit: Option<u64>,
-    wanted: &[u64],
+    requested: &[u64],
     scratch: &mut Scratch,
 ) -> Vec<Arc<AddressInfo>> {
-    let found = unit.map(|unit| functions.module().debug_info(unit, wanted, scratch));
+    let found = unit.map(|unit| functions.module().debug_info(unit, requested, scratch));
     let mut found = found.unwrap_or_default().into_iter();
     let mut last = LastFunction::default();
-    let answers = wanted.iter().map(|&address| {
+    let answers = requested.iter().map(|&address| {
         last.go_to(functions, functions.find(Svma(address)), &mut scratch.allowance);
         match found.next().filter(|found| !found.frames.is_empty()) {
             Some(found) => Arc::new(functions.address_info(last.function.clone(), Some(found))),
@@ -259,8 +259,8 @@ impl LastFunction {
 }
 
 /// Answers without debug info for the remaining addresses.
-fn cancelled(functions: &ModuleFunctions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
-    let mut answers = symbolicate_unit(functions, None, wanted, &mut Scratch::default());
+fn cancelled(functions: &ModuleFunctions<'_>, requested: &[u64]) -> Vec<Arc<AddressInfo>> {
+    let mut answers = symbolicate_unit(functions, None, requested, &mut Scratch::default());
     for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {
         Arc::make_mut(answer).origin = Origin::Unknown(Reason::Cancelled);
     }
@@ -276,12 +276,12 @@ fn in_order_of(numbers: &[u32], answers: &[Option<Arc<AddressInfo>>]) -> Vec<Arc
 
 impl UnitWork {
     fn new(unit: Option<u64>) -> Self {
-        Self { unit, numbers: Vec::new(), wanted: Vec::new(), answers: OnceLock::new() }
+        Self { unit, numbers: Vec::new(), requested: Vec::new(), answers: OnceLock::new() }
     }
 
     fn push(&mut self, number: usize, address: Svma) {
         self.numbers.push(number);
-        self.wanted.push(address.0);
+        self.requested.push(address.0);
     }
 }
 

@@ -188,10 +188,15 @@ impl Breakpad {
         self.publics.iter().cloned().chain(functions).filter_map(|symbol| public(&symbol)).collect()
     }
 
-    /// Answers for `wanted`, addresses in one function, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
+    /// Answers for `requested`, addresses in one function, in their order.
+    pub(crate) fn look_up(
+        &self,
+        unit: u64,
+        requested: &[u64],
+        allowance: &mut Allowance,
+    ) -> Vec<DebugAnswer> {
         let function = usize::try_from(unit).ok().and_then(|unit| self.functions.get(unit));
-        let Some(function) = function else { return vec![DebugAnswer::default(); wanted.len()] };
+        let Some(function) = function else { return vec![DebugAnswer::default(); requested.len()] };
         let body = FunctionLines::parse(self.bytes.get(function.body.clone()).unwrap_or_default());
         let name = self.name(&function.name);
         let [start, end] = [function.start, function.end].map(|at| Svma(self.image_base.wrapping_add(at)));
@@ -200,7 +205,7 @@ impl Breakpad {
             is_complete: true,
             function: Some(start..end),
         };
-        wanted.iter().map(answer).map(|found| allowance.admitted(found)).collect()
+        requested.iter().map(answer).map(|found| allowance.admitted(found)).collect()
     }
 
     /// The frames at an address, the innermost first. Each inlined call states the place that it was called

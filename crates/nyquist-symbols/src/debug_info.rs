@@ -33,14 +33,14 @@ impl DebugInfo {
         }
     }
 
-    /// Answers for `wanted`, which are sorted addresses of the unit, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+    /// Answers for `requested`, which are sorted addresses of the unit, in their order.
+    pub(crate) fn look_up(&self, unit: u64, requested: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         match self {
-            Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
-            Self::Objects(objects) => objects.look_up(unit, wanted, scratch),
-            Self::Pdb(pdb) => pdb.look_up(unit, wanted, &mut scratch.allowance),
-            Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted, &mut scratch.allowance),
-            Self::Go(tables) => tables.look_up(unit, wanted, &mut scratch.allowance),
+            Self::Dwarf(dwarf) => dwarf.look_up(unit, requested, scratch),
+            Self::Objects(objects) => objects.look_up(unit, requested, scratch),
+            Self::Pdb(pdb) => pdb.look_up(unit, requested, &mut scratch.allowance),
+            Self::Breakpad(breakpad) => breakpad.look_up(unit, requested, &mut scratch.allowance),
+            Self::Go(tables) => tables.look_up(unit, requested, &mut scratch.allowance),
         }
     }
 

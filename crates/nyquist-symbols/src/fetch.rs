@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Fetches files that are not in the usual places of this machine, for example from servers. A
 /// [`crate::Finder`] uses it last, from several threads at the same time.
 pub trait Fetch: fmt::Debug + Send + Sync {
-    /// Fetches a file. `check` reads a fetched file and returns whether it is the wanted one. Any other file
+    /// Fetches a file. `check` reads a fetched file and returns whether it is the requested one. Any other file
     /// must neither be returned nor stored.
     fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> AttemptOutcome) -> FetchResult;
 }

@@ -38,13 +38,13 @@ pub struct FramePointers {
     /// The number of functions that were checked.
     pub functions: u32,
     /// How many of those keep a frame pointer.
-    pub kept: u32,
+    pub preserved: u32,
 }
 
 impl FramePointers {
     /// The share of functions that keep one, in per cent, rounded down.
     pub fn percent(self) -> u8 {
-        (u64::from(self.kept) * 100 / u64::from(self.functions.max(1))) as u8
+        (u64::from(self.preserved) * 100 / u64::from(self.functions.max(1))) as u8
     }
 
     /// Counts by the unwind information of `count` functions.
@@ -75,7 +75,7 @@ impl FramePointers {
 
     fn count(&mut self, keeps: Option<bool>) {
         self.functions += u32::from(keeps.is_some());
-        self.kept += u32::from(keeps == Some(true));
+        self.preserved += u32::from(keeps == Some(true));
     }
 
     fn of_any(self) -> Option<Self> {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_share_is_whole_only_with_all_functions() {
-        let percent = |kept, functions| FramePointers { functions, kept }.percent();
+        let percent = |preserved, functions| FramePointers { functions, preserved }.percent();
         assert_eq!((percent(0, 0), percent(1, 3), percent(999, 1000), percent(7, 7)), (0, 33, 99, 100));
     }
 }

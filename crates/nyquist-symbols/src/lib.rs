@@ -61,9 +61,9 @@ mod pdb;
 #[path = "pdb_unsupported.rs"]
 mod pdb;
 mod plt;
+mod provided;
 mod section_contents;
 mod source_files;
-mod stated;
 mod symbol_table;
 mod unpack;
 mod windows;
@@ -90,9 +90,9 @@ pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use module_facts::{ModuleFacts, ModuleFactsError, NameSource, UnwindSource};
 pub use needed_libraries::needed_libraries;
+pub use provided::{ProvidedAnswers, ProvidedModule};
 pub use source_files::{
     SourceError, SourceFile, SourceFiles, disk_source_path, short_source_path, special_source_path,
 };
-pub use stated::{StatedAnswers, StatedModule};
 pub use symbol_table::{read_table, sealed_table};
 pub use windows::{ImageContents, WindowsContents};

@@ -10,9 +10,9 @@ use crate::debug_info::DebugInfo;
 use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
+use crate::provided::ProvidedModule;
 use crate::section_contents::SharedSource;
 use crate::source_files::special_source_path;
-use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
 use crate::{AnswerCache, SymbolFiles, SymbolsError};
@@ -42,9 +42,9 @@ pub struct ModuleSymbols {
     /// last, and only read if an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
     /// The cached answers.
-    kept: Option<CachedAnswers>,
+    cached: Option<CachedAnswers>,
     /// The answers that came with the profile.
-    stated: Option<Arc<StatedModule>>,
+    provided: Option<Arc<ProvidedModule>>,
 }
 
 /// The parts of a module's DWARF that are not in its own files.
@@ -67,11 +67,11 @@ impl ModuleSymbols {
         cache: Option<&Arc<AnswerCache>>,
     ) -> Result<Self, SymbolsError> {
         let symbols = match Self::open_files(found) {
-            Err(_) if found.stated.is_some() => Self::default(),
+            Err(_) if found.provided.is_some() => Self::default(),
             symbols => symbols?,
         };
-        let kept = cache.and_then(|cache| cache.open(found));
-        Ok(Self { kept, stated: found.stated.clone(), ..symbols })
+        let cached = cache.and_then(|cache| cache.open(found));
+        Ok(Self { cached, provided: found.provided.clone(), ..symbols })
     }
 
     fn open_files(found: &SymbolFiles) -> Result<Self, SymbolsError> {
@@ -131,7 +131,7 @@ impl ModuleSymbols {
     /// Opens the debug info of the first ELF file that has any.
     fn open_debug_info(&self) -> Option<DebugInfo> {
         let DwarfBeside { supplementary, package, split } = &self.beside;
-        let cache = self.kept.as_ref().map(CachedAnswers::cache);
+        let cache = self.cached.as_ref().map(CachedAnswers::cache);
         let open = |file: &Elf<SharedSource>| DwarfFile::open(file, cache);
         let Some(main) = self.files.iter().find_map(open) else {
             let binary = self.binary.and_then(|binary| self.files.get(binary));
@@ -174,8 +174,8 @@ impl ModuleSymbols {
 
     /// The file with the answers that came with the profile, if they are used, because there is no debug
     /// info.
-    pub fn stated_in(&self) -> Option<&Path> {
-        self.used_answers().map(StatedModule::file)
+    pub fn provided_in(&self) -> Option<&Path> {
+        self.used_answers().map(ProvidedModule::file)
     }
 
     /// Whether the answers that came with the profile name the source file `file`, by its path or by its
@@ -183,11 +183,11 @@ impl ModuleSymbols {
     pub fn states_source(&self, file: &str) -> bool {
         let special = special_source_path(file);
         let is_it = |named: &str| special_source_path(named) == special;
-        self.used_answers().is_some_and(|stated| stated.names_source(is_it))
+        self.used_answers().is_some_and(|provided| provided.names_source(is_it))
     }
 
-    fn used_answers(&self) -> Option<&StatedModule> {
-        self.stated.as_deref().filter(|_| !self.has_debug_info())
+    fn used_answers(&self) -> Option<&ProvidedModule> {
+        self.provided.as_deref().filter(|_| !self.has_debug_info())
     }
 
     /// The base of relative addresses.
@@ -209,8 +209,8 @@ impl ModuleSymbols {
     }
 
     /// The answers of the debug info for sorted addresses of one unit.
-    pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
-        let found = self.opened_debug_info().map(|info| info.look_up(unit, wanted, scratch));
+    pub(crate) fn debug_info(&self, unit: u64, requested: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+        let found = self.opened_debug_info().map(|info| info.look_up(unit, requested, scratch));
         found.unwrap_or_default()
     }
 }

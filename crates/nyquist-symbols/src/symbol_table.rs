@@ -230,8 +230,8 @@ fn read_rows(
     let symbols = ElfSymbols::open(elf, name)?;
     let largest = cached_rows::largest_file(symbols.count());
     let file = largest.zip(answers).and_then(|(largest, answers)| answers.table_file(elf, name, largest));
-    if let Some(kept) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
-        return Some(SymbolRows::Kept(kept));
+    if let Some(cached) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
+        return Some(SymbolRows::Kept(cached));
     }
     // A table that is read for the second time will probably be read again. Then storing it is worth the
     // sorting.
@@ -247,7 +247,7 @@ fn read_rows(
 /// The cached functions of a section's symbols, if there are any. If one of their blocks is damaged, the
 /// symbols are read.
 fn open_kept(elf: &Elf<SharedSource>, name: &'static str, file: &TableFile) -> Option<CachedTable> {
-    let kept = CachedRows::open(&file.open()?, file.seed)?;
+    let cached = CachedRows::open(&file.open()?, file.seed)?;
     let (file, source) = (file.clone(), elf.source().clone());
     let remake = move || {
         file.remove();
@@ -255,7 +255,7 @@ fn open_kept(elf: &Elf<SharedSource>, name: &'static str, file: &TableFile) -> O
         let symbols = elf.as_ref().and_then(|elf| ElfSymbols::open(elf, name));
         symbols.map(|symbols| RowTable::of(symbols.all())).unwrap_or_default()
     };
-    Some(CachedTable::new(kept, Box::new(remake)))
+    Some(CachedTable::new(cached, Box::new(remake)))
 }
 
 /// The names of the functions around addresses. `seed` is that of the head's checksum in the cached function
@@ -267,8 +267,8 @@ pub fn read_table(
     strings: Vec<u8>,
     addresses: &[u64],
 ) -> Option<Vec<Option<Arc<str>>>> {
-    let kept = CachedRows::open(&(Arc::new(file) as SharedSource), seed)?;
-    let rows = SymbolRows::Kept(CachedTable::new(kept, Box::new(RowTable::default)));
+    let cached = CachedRows::open(&(Arc::new(file) as SharedSource), seed)?;
+    let rows = SymbolRows::Kept(CachedTable::new(cached, Box::new(RowTable::default)));
     let strings = SectionContents::from(strings);
     let table =
         SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None };

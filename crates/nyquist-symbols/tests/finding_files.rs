@@ -145,9 +145,9 @@ fn the_processes_own_root_comes_first() {
     let folder = TestFolder::new("alternatives");
     let program = folder.write("bin/program", &elf(Some(&[9; 4]), &[]));
     let inside = folder.write("root/bin/program", &elf(Some(&ID), &[]));
-    let mut wanted = request(&program);
-    wanted.alternatives.push(inside.clone());
-    assert_eq!(folder.finder().find(&wanted).binary.unwrap().path, inside);
+    let mut requested = request(&program);
+    requested.alternatives.push(inside.clone());
+    assert_eq!(folder.finder().find(&requested).binary.unwrap().path, inside);
     let given = folder.write("symbols/program", &elf(Some(&ID), &[]));
     assert_eq!(folder.finder().find(&request(&program)).binary.unwrap().path, given);
 }
@@ -178,18 +178,18 @@ fn a_debug_link_with_right_checksum_is_followed() {
     let debug = elf(None, &[(".debug_info", b"right")]);
     let link = debug_link("program.dbg", &debug);
     let program = folder.write("bin/program", &elf(None, &[(".gnu_debuglink", &link)]));
-    let wanted = ModuleRequest { path: program, ..ModuleRequest::default() };
+    let requested = ModuleRequest { path: program, ..ModuleRequest::default() };
     let below = folder.0.strip_prefix("/").unwrap().join("bin/program.dbg");
     for place in ["symbols/program.dbg", "bin/.debug/program.dbg", "bin/program.dbg"] {
         let path = folder.write(place, &debug);
-        assert_eq!(folder.finder().find(&wanted).debug_file.unwrap().path, path);
+        assert_eq!(folder.finder().find(&requested).debug_file.unwrap().path, path);
         let wrong = folder.write(place, &elf(None, &[(".debug_info", b"wrong")]));
-        let found = folder.finder().find(&wanted);
+        let found = folder.finder().find(&requested);
         assert!(found.debug_file.is_none());
         assert_eq!(outcome(&found, &wrong), Some(AttemptOutcome::WrongChecksum));
     }
     let path = folder.write(Path::new("debug").join(below).to_str().unwrap(), &debug);
-    assert_eq!(folder.finder().find(&wanted).debug_file.unwrap().path, path);
+    assert_eq!(folder.finder().find(&requested).debug_file.unwrap().path, path);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_supplementary_file_must_have_the_stated_id() {
     let wrong = folder.write("shared.dwz", &elf(Some(&[8; 4]), &[]));
     let found = folder.finder().find(&request(&program));
     assert!(found.supplementary.is_none());
-    let refused = found.tried.iter().find(|attempt| attempt.wanted == FileRole::Supplementary).unwrap();
+    let refused = found.tried.iter().find(|attempt| attempt.requested == FileRole::Supplementary).unwrap();
     assert_eq!(refused.outcome, AttemptOutcome::OtherIdentity("build id 08080808".to_owned()));
     fs::write(&wrong, elf(Some(&[7; 4]), &[])).unwrap();
     assert!(folder.finder().find(&request(&program)).supplementary.is_some());
@@ -307,7 +307,7 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
     assert_eq!(right.requested(), ["debug file ab010203"], "the binary is there");
     let last = found.tried.last().unwrap();
-    assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &AttemptOutcome::Used));
+    assert_eq!((last.requested, &last.outcome), (FileRole::DebugFile, &AttemptOutcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
     // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
@@ -420,7 +420,8 @@ fn a_package_beside_its_program_has_its_units() {
         found
             .tried
             .iter()
-            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == FileRole::Binary)
+            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/")
+                || attempt.requested == FileRole::Binary)
     );
     assert_eq!(found.split_folders, [folder.0.join("bin"), folder.0.join("symbols")]);
 }

@@ -289,7 +289,7 @@ fn debug_info_in_object_files_is_translated() {
     // A recompiled object file is not used, and this is reported.
     set_time(&object_path, WRITTEN + 1);
     let found = folder.find(&path);
-    let attempt = found.tried.iter().find(|attempt| attempt.wanted == FileRole::ObjectFile).unwrap();
+    let attempt = found.tried.iter().find(|attempt| attempt.requested == FileRole::ObjectFile).unwrap();
     assert_eq!(attempt.outcome, AttemptOutcome::OtherIdentity("it was modified".to_owned()));
     check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
     // A copy in the user's folder is used instead.

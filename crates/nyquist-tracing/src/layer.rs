@@ -145,7 +145,7 @@ where
         values.clear();
         event.record(&mut Encoder(&mut values));
         write_event(event.metadata(), now, &values);
-        let _ = EVENT_VALUES.try_with(|kept| kept.set(values));
+        let _ = EVENT_VALUES.try_with(|retained| retained.set(values));
     }
 }
 

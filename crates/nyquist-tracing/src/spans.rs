@@ -46,15 +46,15 @@ impl Spans {
 
     /// Calls `then` with the span, if it belongs to the layer. `then` must not call tracing.
     pub(crate) fn with<R>(&self, id: &Id, then: impl FnOnce(&mut Span) -> R) -> Option<R> {
-        let wanted = id.into_u64();
+        let requested = id.into_u64();
         self.shard(id)
-            .with(|spans| spans.iter_mut().find(|(id, _)| *id == wanted).map(|(_, span)| then(span)))
+            .with(|spans| spans.iter_mut().find(|(id, _)| *id == requested).map(|(_, span)| then(span)))
     }
 
     pub(crate) fn remove(&self, id: &Id) -> Option<Span> {
-        let wanted = id.into_u64();
+        let requested = id.into_u64();
         self.shard(id).with(|spans| {
-            let at = spans.iter().position(|(id, _)| *id == wanted)?;
+            let at = spans.iter().position(|(id, _)| *id == requested)?;
             Some(spans.swap_remove(at).1)
         })
     }

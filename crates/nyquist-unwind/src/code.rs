@@ -358,8 +358,8 @@ mod tests {
         let code = |start: u32, end: u32| CodeRange { range: start..end, offset: FileOffset(0) };
         let check = |code: &[CodeRange], len: usize, expected: &[(u32, u32)]| {
             let all = UncoveredCode::read_whole(&vec![0xc3; len], code);
-            let kept: Vec<_> = all.ranges.iter().map(|(range, _)| (range.start, range.end)).collect();
-            assert_eq!(kept, expected);
+            let retained: Vec<_> = all.ranges.iter().map(|(range, _)| (range.start, range.end)).collect();
+            assert_eq!(retained, expected);
             assert!(all.bytes.len() <= MAX_KEPT);
         };
         let (table, same) = (code(0x100, 0x200), code(0x100, 0x200));

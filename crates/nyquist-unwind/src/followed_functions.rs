@@ -88,7 +88,7 @@ pub(crate) fn function_starts<S: ByteSource>(elf: &Elf<S>) -> Vec<u32> {
     let sections = [".symtab", ".dynsym"].into_iter().filter_map(|name| elf.section(name));
     let sections = sections.filter(|section| section.size <= MAX_SYMBOL_BYTES);
     let symbols = sections.flat_map(|section| function_symbols(elf, section));
-    let functions = symbols.filter(|symbol| symbol.is_stated || !symbol.is_local);
+    let functions = symbols.filter(|symbol| symbol.is_declared || !symbol.is_local);
     let mut starts: Vec<u32> = functions.map(|symbol| symbol.address).collect();
     starts.sort_unstable();
     starts.dedup();

@@ -14,7 +14,7 @@ pub(crate) struct FunctionSymbol {
     /// Whether only its own file can refer to it.
     pub(crate) is_local: bool,
     /// Whether it is stated to be a function. Assembly often leaves that out.
-    pub(crate) is_stated: bool,
+    pub(crate) is_declared: bool,
 }
 
 /// The symbols of a section of a file, of functions and of things without a type (System V ABI, "Symbol
@@ -33,11 +33,11 @@ fn function_symbol(symbol: &[u8], base: u64) -> Option<FunctionSymbol> {
     let info = *symbol.get(4)?;
     let section = u16::from_le_bytes(*symbol.get(6..)?.first_chunk()?);
     let value = u64::from_le_bytes(*symbol.get(8..)?.first_chunk()?);
-    let is_stated = match info & 15 {
+    let is_declared = match info & 15 {
         FUNCTION | SELECTED => true,
         NO_TYPE => false,
         _ => return None,
     };
     let address = u32::try_from(value.checked_sub(base)?).ok()?;
-    (section != 0).then_some(FunctionSymbol { address, is_local: info >> 4 == 0, is_stated })
+    (section != 0).then_some(FunctionSymbol { address, is_local: info >> 4 == 0, is_declared })
 }

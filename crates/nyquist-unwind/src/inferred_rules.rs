@@ -106,8 +106,8 @@ impl FunctionStarts<'_> {
                 |section: &&ElfSection| section.size / MAX_SYMBOL_RATIO as u64 <= self.code.size() as u64;
             let section = elf.section(name).filter(are_few);
             let Some(section) = section else { continue };
-            let stated = function_symbols(elf, section).into_iter().filter(|symbol| symbol.is_stated);
-            for FunctionSymbol { address, is_local, .. } in stated {
+            let declared = function_symbols(elf, section).into_iter().filter(|symbol| symbol.is_declared);
+            for FunctionSymbol { address, is_local, .. } in declared {
                 if self.code.holds(address) {
                     if is_local { &mut self.local } else { &mut self.functions }.insert(address);
                 }

@@ -4,8 +4,8 @@ use nyquist_profile::firefox::{self, WriteOptions};
 use nyquist_server::{ViewerError, ViewerResponse};
 
 use crate::answers::{QueryContext, json_answer, picture};
+use crate::errors::internal;
 use crate::page_file;
-use crate::refusal::internal;
 
 /// Answers a request.
 pub(crate) fn answer(question: &str, context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {

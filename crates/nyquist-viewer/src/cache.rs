@@ -23,33 +23,33 @@ const ANSWER_BYTES: usize = 32 << 20;
 pub(crate) struct ViewCache<'a> {
     index: &'a Index<'a>,
     /// The most recently used one is last.
-    kept: VecDeque<Rc<View<'a>>>,
+    cached: VecDeque<Rc<View<'a>>>,
     max_bytes: usize,
 }
 
 impl<'a> ViewCache<'a> {
     /// An empty cache for a profile.
     pub(crate) fn new(index: &'a Index<'a>) -> Self {
-        Self { index, kept: VecDeque::new(), max_bytes: VIEW_BYTES }
+        Self { index, cached: VecDeque::new(), max_bytes: VIEW_BYTES }
     }
 
     /// The view of a selection.
     pub(crate) fn of(&mut self, selection: &Selection) -> Rc<View<'a>> {
-        let known = self.kept.iter().position(|view| view.selection() == selection);
+        let known = self.cached.iter().position(|view| view.selection() == selection);
         let view = known
-            .and_then(|position| self.kept.remove(position))
+            .and_then(|position| self.cached.remove(position))
             .unwrap_or_else(|| Rc::new(View::new(self.index, selection)));
-        self.kept.push_back(Rc::clone(&view));
+        self.cached.push_back(Rc::clone(&view));
         self.make_room();
         view
     }
 
     fn make_room(&mut self) {
         let bytes = |views: &VecDeque<Rc<View<'_>>>| views.iter().map(|view| view.own_bytes()).sum::<usize>();
-        while self.kept.len() > MAX_VIEWS
-            || (self.kept.len() > MIN_VIEWS && bytes(&self.kept) > self.max_bytes)
+        while self.cached.len() > MAX_VIEWS
+            || (self.cached.len() > MIN_VIEWS && bytes(&self.cached) > self.max_bytes)
         {
-            self.kept.pop_front();
+            self.cached.pop_front();
         }
     }
 }
@@ -58,14 +58,14 @@ impl<'a> ViewCache<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ResponseCache {
     /// Oldest first.
-    kept: VecDeque<(String, ViewerResponse)>,
+    cached: VecDeque<(String, ViewerResponse)>,
     bytes: usize,
 }
 
 impl ResponseCache {
     /// The response to a request.
     pub(crate) fn get(&self, question: &str) -> Option<&ViewerResponse> {
-        self.kept.iter().find(|(requested, _)| requested == question).map(|(_, answer)| answer)
+        self.cached.iter().find(|(requested, _)| requested == question).map(|(_, answer)| answer)
     }
 
     /// Stores a response, and removes the oldest ones if the cache is full.
@@ -76,9 +76,9 @@ impl ResponseCache {
             return;
         }
         self.bytes += size(&new);
-        self.kept.push_back(new);
+        self.cached.push_back(new);
         while self.bytes > ANSWER_BYTES {
-            let Some(oldest) = self.kept.pop_front() else { return };
+            let Some(oldest) = self.cached.pop_front() else { return };
             self.bytes -= size(&oldest);
         }
     }
@@ -113,8 +113,8 @@ mod tests {
         for (max_bytes, expected) in [(0, MIN_VIEWS), (5 * 101 * 16, 5), (usize::MAX, MAX_VIEWS)] {
             let mut views = ViewCache { max_bytes, ..ViewCache::new(&index) };
             (1..20).for_each(|end| drop(views.of(&selection(end))));
-            assert_eq!(views.kept.len(), expected, "{max_bytes}");
-            assert_eq!(views.kept.back().unwrap().selection(), &selection(19));
+            assert_eq!(views.cached.len(), expected, "{max_bytes}");
+            assert_eq!(views.cached.back().unwrap().selection(), &selection(19));
         }
     }
 

@@ -15,6 +15,7 @@ mod answers;
 mod assets;
 mod bundle;
 mod cache;
+mod errors;
 mod files;
 mod function_table;
 mod live;
@@ -22,7 +23,6 @@ mod measures;
 mod page_file;
 mod parameters;
 mod progress;
-mod refusal;
 mod selection;
 mod translation;
 mod viewed_profile;
@@ -38,9 +38,9 @@ use nyquist_server::{Asset, Client, SymbolSource, Viewer, ViewerError, ViewerRes
 
 pub use crate::live::ProfileFeed;
 
+use crate::errors::bad_request;
 use crate::parameters::Parameters;
 use crate::progress::Progress;
-use crate::refusal::bad_request;
 use crate::viewed_profile::{FileNames, ViewedProfile};
 use crate::worker::{OpenedProfile, Worker};
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nyquist_analysis::Pattern;
 use nyquist_server::ViewerError;
 
-use crate::refusal::bad_request;
+use crate::errors::bad_request;
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn wrong_numbers_are_refused_with_a_sentence() {
         let parameters = Parameters::parse("width=x&threads=1,,2&huge=99999999999999999999999");
-        let message = |refusal: ViewerError| refusal.message;
+        let message = |errors: ViewerError| errors.message;
         assert_eq!(
             message(parameters.at_most("width", 1, 9).unwrap_err()),
             "width takes a number, not \"x\""

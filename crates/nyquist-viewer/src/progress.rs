@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use nyquist_server::{ViewerError, ViewerResponse};
 use serde::Serialize;
 
+use crate::errors::internal;
 use crate::parameters::Parameters;
-use crate::refusal::internal;
 
 /// A page that has not requested updates for this time is closed, hidden or paused.
 const WATCHED_FOR: Duration = Duration::from_secs(3);

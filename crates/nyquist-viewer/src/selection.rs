@@ -6,8 +6,8 @@ use nyquist_analysis::{SampleState, Selection, Transform};
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
 use nyquist_server::ViewerError;
 
+use crate::errors::bad_request;
 use crate::parameters::{Parameters, number, pattern};
-use crate::refusal::bad_request;
 
 /// The maximum number of filters and transforms of a selection, because each takes a pass over all stacks.
 const MAX_CHANGES: usize = 64;

@@ -160,11 +160,11 @@ fn viewer() -> BuiltinViewer {
 
 fn ask(viewer: &BuiltinViewer, question: &str, query: &str) -> Value {
     let body = viewer.answer(question, query, &Client::default());
-    let answer = body.unwrap_or_else(|refusal| panic!("{question}?{query}: {refusal:?}"));
+    let answer = body.unwrap_or_else(|denied| panic!("{question}?{query}: {denied:?}"));
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-fn refusal(question: &str, query: &str) -> ViewerError {
+fn denied(question: &str, query: &str) -> ViewerError {
     viewer().answer(question, query, &Client::default()).unwrap_err()
 }
 
@@ -340,7 +340,7 @@ fn a_range_has_its_part_of_a_long_slice() {
 #[test]
 fn what_cannot_be_answered_is_said() {
     let check = |question: &str, query: &str, status: u16, message: &str| {
-        assert_eq!(refusal(question, query), ViewerError { status, message: message.to_owned() });
+        assert_eq!(denied(question, query), ViewerError { status, message: message.to_owned() });
     };
     check("explode", "", 404, "there is no question explode");
     check("callers", "", 400, "the parameter function is missing");
@@ -349,7 +349,7 @@ fn what_cannot_be_answered_is_said() {
     check("search", "", 400, "the parameter q is missing");
     check("functions", "sort=name", 400, "sort takes own or total");
     check("tree", "path=1.x", 400, "path takes a number, not \"x\"");
-    assert_eq!(refusal("search", "q=/(/").status, 400);
+    assert_eq!(denied("search", "q=/(/").status, 400);
     let tracks = vec!["0"; 257].join(",");
     check("timeline", &format!("tracks={tracks}"), 400, "more than 256 tracks");
     check("timeline", "function=4294967296", 400, "there is no function 4294967296");
@@ -376,7 +376,7 @@ fn the_flame_graph_is_a_picture_to_save() {
     let narrowed = viewer.answer("flamegraph.svg", "focus=compute", &Client::default()).unwrap();
     let svg = String::from_utf8(narrowed.body).unwrap();
     assert!(svg.contains("<title>compute (app, 2.0 ms, 100.0 %)</title>") && !svg.contains("<title>parse"));
-    let message = refusal("flamegraph.svg", "color=red").message;
+    let message = denied("flamegraph.svg", "color=red").message;
     assert_eq!(message, "color takes module, lib, category or change");
 }
 
@@ -452,7 +452,7 @@ fn boxes_have_their_shares_of_before() {
     };
     assert!(svg("color=change&unit=share").contains("before 97.1 %, +0.0 %"));
     assert!(svg("color=change").contains("1000.0 ms, 97.1 %, before 1000.0 ms"));
-    let message = refusal("diff", "").message;
+    let message = denied("diff", "").message;
     assert_eq!(message, "no other profile is here to compare with: nyquist load BEFORE AFTER");
 }
 
@@ -542,7 +542,7 @@ fn a_moments_stack_is_of_the_sample_after_it() {
     assert_eq!(at(MS + MS / 2), ["read", "parse", "start"]);
     assert_eq!(at(4 * MS), ["draw", "start"]);
     assert_eq!(at(5 * MS), [""; 0]);
-    assert_eq!(refusal("moment", "thread=0&time=soon").message, "time takes a number, not \"soon\"");
+    assert_eq!(denied("moment", "thread=0&time=soon").message, "time takes a number, not \"soon\"");
 }
 
 #[test]

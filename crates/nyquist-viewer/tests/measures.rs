@@ -74,7 +74,7 @@ fn viewer() -> BuiltinViewer {
 
 fn ask(viewer: &BuiltinViewer, question: &str, query: &str) -> Value {
     let answer = viewer.answer(question, query, &Client::default());
-    let answer = answer.unwrap_or_else(|refusal| panic!("{question}?{query}: {refusal:?}"));
+    let answer = answer.unwrap_or_else(|denied| panic!("{question}?{query}: {denied:?}"));
     serde_json::from_slice(&answer.body).unwrap()
 }
 

@@ -27,13 +27,13 @@ pub(crate) fn read(bytes: Vec<u8>, limit: Bytes) -> Result<Profile, String> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     // The process may end before it has read everything.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&bytes)));
-    let said = thread::spawn(move || {
-        let mut said = Vec::new();
+    let printed = thread::spawn(move || {
+        let mut printed = Vec::new();
         if let Some(mut stderr) = stderr {
-            let _ = stderr.by_ref().take(MAX_MESSAGE_BYTES).read_to_end(&mut said);
+            let _ = stderr.by_ref().take(MAX_MESSAGE_BYTES).read_to_end(&mut printed);
             let _ = io::copy(&mut stderr, &mut io::sink());
         }
-        String::from_utf8_lossy(&said).into_owned()
+        String::from_utf8_lossy(&printed).into_owned()
     });
     let mut json = Vec::new();
     let taken = stdout.map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut json));
@@ -50,8 +50,8 @@ pub(crate) fn read(bytes: Vec<u8>, limit: Bytes) -> Result<Profile, String> {
         ));
     }
     if !status.success() {
-        let said = said.join().unwrap_or_default();
-        return Err(reason(&said));
+        let printed = printed.join().unwrap_or_default();
+        return Err(reason(&printed));
     }
     firefox::read(&*json).map_err(|error| format!("the profile could not be read: {error}"))
 }
@@ -65,9 +65,9 @@ fn start(limit: Bytes) -> io::Result<Child> {
 }
 
 /// The reason why it could not be read.
-fn reason(said: &str) -> String {
+fn reason(printed: &str) -> String {
     let sentence =
-        said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it could not be read");
+        printed.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it could not be read");
     sentence.strip_prefix("cannot load -: ").unwrap_or(sentence).to_owned()
 }
 
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_other_process_s_sentence() {
-        let said = "warning: x\nerror: cannot load -: this is not a profile\n\nhint: y\n";
-        assert_eq!(reason(said), "this is not a profile");
+        let printed = "warning: x\nerror: cannot load -: this is not a profile\n\nhint: y\n";
+        assert_eq!(reason(printed), "this is not a profile");
         assert_eq!(reason(""), "it could not be read");
     }
 }

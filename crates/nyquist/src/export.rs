@@ -3,7 +3,7 @@
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::Failure;
 use crate::form::FormatOfName;
-use crate::output::{Destination, OutputRefusal};
+use crate::output::{Destination, OutputError};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
 use crate::{export_perf_data, file_hash, flamegraph, form, input, page, selection, shell};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::new("a perf.data file cannot be written to standard output")
             .hint("name a file: -o perf.data"));
     }
-    let refused = |refused: OutputRefusal| refused.failure(&args.output, "-o");
+    let refused = |refused: OutputError| refused.failure(&args.output, "-o");
     // Reading the profile may drop root's privileges, so the output is found first.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
     let mut profile = selection::part_of(

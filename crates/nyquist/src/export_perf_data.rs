@@ -3,7 +3,7 @@
 
 use crate::args::SymbolArgs;
 use crate::finder::finder;
-use crate::output::{Output, OutputRefusal};
+use crate::output::{Output, OutputError};
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_convert::perf_data::{WriteOptions, write_profile};
@@ -16,8 +16,8 @@ pub(crate) fn run(
     output: Output,
     symbols: &SymbolArgs,
     printer: Printer,
-) -> Result<(), OutputRefusal> {
-    let Output::File(pending) = output else { return Err(OutputRefusal::Stream) };
+) -> Result<(), OutputError> {
+    let Output::File(pending) = output else { return Err(OutputError::Stream) };
     let finder = finder(symbols, Watch::new(printer, None));
     // `perf.data.symbols` beside `perf.data`.
     let mut name = pending.path().file_name().unwrap_or_default().to_owned();

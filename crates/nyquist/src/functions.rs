@@ -41,16 +41,16 @@ impl Choice<'_> {
 }
 
 /// Finds a function by its handle, or among those that have samples ([`View::choose_function`]).
-pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Failure> {
-    if let Some(index) = handle(wanted, 'f') {
+pub(crate) fn choose<'a>(view: &View<'a>, requested: &str) -> Result<Choice<'a>, Failure> {
+    if let Some(index) = handle(requested, 'f') {
         return by_handle(view, index);
     }
-    view.choose_function(wanted).map(Choice).map_err(|error| match error {
+    view.choose_function(requested).map(Choice).map_err(|error| match error {
         ChoiceError::Pattern(error) => not_a_pattern(&error),
-        ChoiceError::NoMatch(_) if !compiled_into(view.profile(), wanted).is_empty() => {
-            let into = compiled_into(view.profile(), wanted);
+        ChoiceError::NoMatch(_) if !compiled_into(view.profile(), requested).is_empty() => {
+            let into = compiled_into(view.profile(), requested);
             Failure::new(format!(
-                "`{wanted}` is inlined into {}, and no sample that passes the filters names it",
+                "`{requested}` is inlined into {}, and no sample that passes the filters names it",
                 into.join(", ")
             ))
             .hint(format!("leave out --no-inline or other filters, or name {}", into[0]))
@@ -58,19 +58,19 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
         ChoiceError::NoMatch(functions) => {
             let names = functions.iter().take(OTHERS_LISTED).map(|it| Names::Short.show(it.name));
             let names: Vec<_> = names.collect();
-            Failure::new(format!("no function with samples matches `{wanted}`"))
+            Failure::new(format!("no function with samples matches `{requested}`"))
                 .hint(format!("functions with the most time are {}", names.join(", ")))
         }
     })
 }
 
 /// The names of the compiled functions into which a function of this name was inlined, the first few.
-fn compiled_into(profile: &Profile, wanted: &str) -> Vec<String> {
-    let is_wanted = |func: FuncId| {
+fn compiled_into(profile: &Profile, requested: &str) -> Vec<String> {
+    let is_requested = |func: FuncId| {
         let name = profile.func_name(func);
-        name == wanted || short_name(name).rsplit("::").next() == wanted.rsplit("::").next()
+        name == requested || short_name(name).rsplit("::").next() == requested.rsplit("::").next()
     };
-    let names = inlined_into(profile, is_wanted).into_iter().map(|func| profile.func_name(func));
+    let names = inlined_into(profile, is_requested).into_iter().map(|func| profile.func_name(func));
     names.take(OTHERS_LISTED).map(|name| Names::Short.show(name)).collect()
 }
 
@@ -105,11 +105,11 @@ mod tests {
         builder.finish()
     }
 
-    fn chosen(names: &[&str], wanted: &str) -> Result<(String, usize), String> {
+    fn chosen(names: &[&str], requested: &str) -> Result<(String, usize), String> {
         let profile = profile(names);
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());
-        let choice = choose(&view, wanted).map_err(|failure| failure.message)?;
+        let choice = choose(&view, requested).map_err(|failure| failure.message)?;
         Ok((profile.func_name(choice.first()).to_owned(), choice.0.others.len()))
     }
 

@@ -135,12 +135,12 @@ impl Drop for RootGuard {
 }
 
 /// An error when opening a file.
-pub(crate) trait Refusal: From<RightsError> {
+pub(crate) trait FileDenied: From<RightsError> {
     /// Whether more rights may help.
     fn takes_rights(&self) -> bool;
 }
 
-impl Refusal for io::Error {
+impl FileDenied for io::Error {
     fn takes_rights(&self) -> bool {
         self.kind() == io::ErrorKind::PermissionDenied
     }
@@ -148,7 +148,7 @@ impl Refusal for io::Error {
 
 impl Rights {
     /// Opens a file that the user has named, with the least sufficient rights.
-    pub(crate) fn to_open<T, E: Refusal>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
+    pub(crate) fn to_open<T, E: FileDenied>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
         match as_invoking_user(&open)? {
             Err(error) if error.takes_rights() && !has_users_rights() => {
                 Ok((open()?, Self::Own(RootGuard::new())))

@@ -26,9 +26,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let profile = input::read_as(&args.file, &args.recording, &args.presentation.symbols, printer)?;
     let is_empty = profile.threads().iter().all(|it| it.samples.is_empty() && it.markers.is_empty());
     if let Some(option) = args.recording.selecting().filter(|_| is_empty) {
-        let words = ["report".as_ref(), "--threads".as_ref(), args.file.as_os_str()];
+        let argv = ["report".as_ref(), "--threads".as_ref(), args.file.as_os_str()];
         return Err(Failure::new(format!("{option} leaves nothing of {}", args.file.display()))
-            .hint(format!("`{}` shows what is in it", shell::nyquist(words))));
+            .hint(format!("`{}` shows what is in it", shell::nyquist(argv))));
     }
     warn_of_impossible_time(&profile, printer);
     let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
@@ -42,8 +42,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let symbols = input::with_its_folders(&args.file, &args.presentation.symbols);
             // No remaining output needs root.
             identity::give_up_privileges()?;
-            let stated = input::samply_symbols(&args.file, &symbols, printer);
-            let served = ServedProfile::new(saved.bytes(&profile)?, profile, stated);
+            let provided = input::samply_symbols(&args.file, &symbols, printer);
+            let served = ServedProfile::new(saved.bytes(&profile)?, profile, provided);
             serve(served, &args.presentation.server, &symbols, printer, &control)?;
         }
     }

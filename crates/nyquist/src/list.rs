@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let file = args.word.as_deref().and_then(|path| ProbedFile::at(path.into())).transpose();
     let file = file.map_err(|error| cannot_read(args, &error))?;
     let all = listed(&sources, file.as_ref());
-    let wanted: Vec<_> = match &args.word {
+    let requested: Vec<_> = match &args.word {
         Some(_) if file.is_some() => {
             all.iter().filter(|event| event.group == EventGroup::UserProbe).collect()
         }
@@ -47,15 +47,15 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         }
         None => all.iter().collect(),
     };
-    if wanted.is_empty() && args.word.is_some() {
+    if requested.is_empty() && args.word.is_some() {
         return Err(nothing(args, file.is_some(), &all));
     }
     if args.names {
-        let names = wanted.iter().flat_map(|event| std::iter::once(&event.name).chain(&event.other_names));
+        let names = requested.iter().flat_map(|event| std::iter::once(&event.name).chain(&event.other_names));
         return page::print(names.map(|name| one_line(name) + "\n").collect::<String>());
     }
-    let states = states(&wanted, &sources);
-    let events: Vec<_> = wanted.into_iter().zip(states).collect();
+    let states = states(&requested, &sources);
+    let events: Vec<_> = requested.into_iter().zip(states).collect();
     if args.json {
         return page::print_json(
             &json!({ "schema": "nyquist-list/1", "events": events.iter().map(as_json).collect::<Vec<_>>() }),

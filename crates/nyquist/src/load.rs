@@ -28,9 +28,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let control = Control::start(requests);
     let bytes = nyquist_input::document(file, &profile)?;
     let symbols = input::with_its_folders(path, &args.presentation.symbols);
-    let stated = input::samply_symbols(path, &symbols, printer);
+    let provided = input::samply_symbols(path, &symbols, printer);
     let name = |file: &Path| file.file_name().map(|name| name.to_string_lossy().into_owned());
     let files = [name(path), before.as_ref().and_then(|_| name(&args.file))];
-    let served = ServedProfile { bytes, profile, before, stated, files };
+    let served = ServedProfile { bytes, profile, before, provided, files };
     serve(served, &args.presentation.server, &symbols, printer, &control)
 }

@@ -123,7 +123,7 @@ fn run(command: Command) -> Result<u32, Failure> {
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args).map(u32::from),
         Command::Report(args) => report::run(&args).map(u32::from),
-        Command::Cargo { words } => cargo::run(words).map(u32::from),
+        Command::Cargo { argv } => cargo::run(argv).map(u32::from),
         Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Export(args) => export::run(&args).map(|()| 0),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Writes a page for `nyquist`, `cargo-nyquist` and each of their subcommands into a folder.
 pub(crate) fn write_pages(folder: &Path) -> Result<(), Failure> {
-    output::create_folders(folder).map_err(|refusal| refusal.failure_at(folder))?;
+    output::create_folders(folder).map_err(|denied| denied.failure_at(folder))?;
     for command in [Cli::command(), CargoCli::command()] {
         let mut command = command.disable_help_subcommand(true);
         command.build();
@@ -27,7 +27,7 @@ fn write_page(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     let page = Man::new(command.clone()).source(format!("nyquist {version}"));
     let path = folder.join(page.get_filename());
     let page = rendered(&page).map_err(|error| Failure::cannot_write(&path, &error))?;
-    output::replace(&path, with_examples(&page).as_bytes()).map_err(|refusal| refusal.failure_at(&path))
+    output::replace(&path, with_examples(&page).as_bytes()).map_err(|denied| denied.failure_at(&path))
 }
 
 fn rendered(page: &Man) -> io::Result<String> {

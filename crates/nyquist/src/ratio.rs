@@ -171,7 +171,7 @@ impl RatioForm {
 
 impl Events {
     /// The words after a ratio's number.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let of = one_line(&self.measures[1].name);
         match self.shown {
             RatioForm::PerSecond(_) => format!("per second of {of}"),
@@ -217,7 +217,7 @@ impl Events {
             name(1),
             amount(self.measures[1].unit, whole.of as u64),
             self.ratio(whole),
-            self.words(),
+            self.description(),
             whole.error.map(|error| format!(" ± {}", percent(error))).unwrap_or_default(),
         )
     }
@@ -256,7 +256,7 @@ mod tests {
     fn check(counted: (&str, Unit), of: (&str, Unit), amounts: (f64, f64), expected: &str) {
         let events = events(counted, of);
         let ratio = Ratio { ratio: Some(amounts.0 / amounts.1), ..Ratio::default() };
-        assert_eq!(format!("{} {}", events.ratio(&ratio), events.words()), expected);
+        assert_eq!(format!("{} {}", events.ratio(&ratio), events.description()), expected);
     }
 
     #[test]

@@ -59,12 +59,12 @@ pub(crate) fn save(
     written: SaveFormat,
     printer: Printer,
 ) -> Result<SavedProfile, Failure> {
-    let wanted = output.name().to_owned();
+    let requested = output.name().to_owned();
     let error = match write(profile, output, written) {
         Ok(saved) => return Ok(saved),
         Err(error) => error,
     };
-    printer.warn(format_args!("cannot write {}: {}", wanted.display(), io_reason(&error)));
+    printer.warn(format_args!("cannot write {}: {}", requested.display(), io_reason(&error)));
     for place in std::iter::from_fn(ask) {
         // The typed name determines the format, as on the command line.
         let opened = Form::of(&place).and_then(|form| {
@@ -83,7 +83,7 @@ pub(crate) fn save(
             Err(failure) => printer.warn(failure.message),
         }
     }
-    let name = name_of(&wanted);
+    let name = name_of(&requested);
     for folder in files::other_folders() {
         match Output::open_in_private_folder(&folder, name) {
             Ok(output) => {
@@ -129,8 +129,8 @@ fn write_as(profile: &Profile, written: SaveFormat, out: &mut dyn Write) -> io::
 }
 
 /// The name for the file in another folder. The name of a stream is not useful, and `-` is not a name.
-fn name_of(wanted: &Path) -> &Path {
-    let named = wanted.file_name().map(Path::new).filter(|name| name.extension().is_some());
+fn name_of(requested: &Path) -> &Path {
+    let named = requested.file_name().map(Path::new).filter(|name| name.extension().is_some());
     named.unwrap_or(Path::new("profile.json.gz"))
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_saved_elsewhere_keeps_its_name() {
         let check =
-            |wanted: &str, expected: &str| assert_eq!(name_of(Path::new(wanted)), Path::new(expected));
+            |requested: &str, expected: &str| assert_eq!(name_of(Path::new(requested)), Path::new(expected));
         check("/full/p.svg", "p.svg");
         for stream in ["-", "/dev/full", "/proc/self/fd/3"] {
             check(stream, "profile.json.gz");

@@ -100,37 +100,37 @@ pub(crate) fn not_a_pattern(error: &PatternError) -> Failure {
     }
 }
 
-fn threads(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ThreadIndex>>, Failure> {
+fn threads(profile: &Profile, requested: &[String]) -> Result<Option<Vec<ThreadIndex>>, Failure> {
     let threads = profile.threads();
     let called = |index: usize, text: &str| {
         handle(text, 't') == Some(index) || threads[index].tid == text || threads[index].name == text
     };
     let list = NamedTable { what: "thread", plural: "threads", len: threads.len() };
-    let found = list.choose(wanted, called, |index| &threads[index].name)?;
+    let found = list.choose(requested, called, |index| &threads[index].name)?;
     Ok(found.map(|found| found.into_iter().map(ThreadIndex::from_index).collect()))
 }
 
-fn processes(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ProcessIndex>>, Failure> {
+fn processes(profile: &Profile, requested: &[String]) -> Result<Option<Vec<ProcessIndex>>, Failure> {
     let processes = profile.processes();
     let called = |index: usize, text: &str| processes[index].pid == text || processes[index].name == text;
     let list = NamedTable { what: "process", plural: "processes", len: processes.len() };
-    let found = list.choose(wanted, called, |index| &processes[index].name)?;
+    let found = list.choose(requested, called, |index| &processes[index].name)?;
     Ok(found.map(|found| found.into_iter().map(ProcessIndex::from_index).collect()))
 }
 
-fn libs(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<LibId>>, Failure> {
+fn libs(profile: &Profile, requested: &[String]) -> Result<Option<Vec<LibId>>, Failure> {
     let libs = profile.libs();
     let called = |index: usize, text: &str| libs[index].name == text || libs[index].path == text;
     let list = NamedTable { what: "library", plural: "libraries", len: libs.len() };
-    let found = list.choose(wanted, called, |index| &libs[index].name)?;
+    let found = list.choose(requested, called, |index| &libs[index].name)?;
     Ok(found.map(|found| found.into_iter().map(LibId::from_index).collect()))
 }
 
-fn categories(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<CategoryId>>, Failure> {
+fn categories(profile: &Profile, requested: &[String]) -> Result<Option<Vec<CategoryId>>, Failure> {
     let categories = profile.categories();
     let called = |index: usize, text: &str| categories[index].name.eq_ignore_ascii_case(text);
     let list = NamedTable { what: "category", plural: "categories", len: categories.len() };
-    let found = list.choose(wanted, called, |index| &categories[index].name)?;
+    let found = list.choose(requested, called, |index| &categories[index].name)?;
     Ok(found.map(|found| found.into_iter().map(CategoryId::from_index).collect()))
 }
 
@@ -151,15 +151,15 @@ impl NamedTable {
     /// regular expression. `None` if there are no texts.
     fn choose<'a>(
         &self,
-        wanted: &[String],
+        requested: &[String],
         called: impl Fn(usize, &str) -> bool,
         name: impl Fn(usize) -> &'a String,
     ) -> Result<Option<Vec<usize>>, Failure> {
-        if wanted.is_empty() {
+        if requested.is_empty() {
             return Ok(None);
         }
         let mut found = Vec::new();
-        for text in wanted {
+        for text in requested {
             let mut rows: Vec<usize> = (0..self.len).filter(|&index| called(index, text)).collect();
             if rows.is_empty() {
                 let pattern = pattern(text)?;
@@ -198,12 +198,12 @@ impl NamedTable {
 mod tests {
     use super::*;
 
-    fn choose(wanted: &[&str]) -> Result<Option<Vec<usize>>, Failure> {
+    fn choose(requested: &[&str]) -> Result<Option<Vec<usize>>, Failure> {
         let names = ["main".to_owned(), "worker-1".to_owned(), "worker-12".to_owned()];
         let list = NamedTable { what: "thread", plural: "threads", len: names.len() };
-        let wanted: Vec<_> = wanted.iter().map(|&text| text.to_owned()).collect();
+        let requested: Vec<_> = requested.iter().map(|&text| text.to_owned()).collect();
         list.choose(
-            &wanted,
+            &requested,
             |index, text| names[index] == text || text == index.to_string(),
             |index| &names[index],
         )

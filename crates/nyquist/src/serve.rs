@@ -15,7 +15,7 @@ use crate::source_paths::name_specially;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
 use nyquist_server::{Page, ProfileSymbols, Server, SymbolSource};
-use nyquist_symbols::StatedAnswers;
+use nyquist_symbols::ProvidedAnswers;
 use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
@@ -28,15 +28,15 @@ pub(crate) struct ServedProfile {
     /// The run to compare it with.
     pub(crate) before: Option<Profile>,
     /// The symbols that came with it.
-    pub(crate) stated: Option<StatedAnswers>,
+    pub(crate) provided: Option<ProvidedAnswers>,
     /// The names of its file, and of that of the other run.
     pub(crate) files: [Option<String>; 2],
 }
 
 impl ServedProfile {
     /// A profile of this program, and its bytes as a file.
-    pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
-        Self { bytes, profile, before: None, stated, files: [None, None] }
+    pub(crate) fn new(bytes: Vec<u8>, profile: Profile, provided: Option<ProvidedAnswers>) -> Self {
+        Self { bytes, profile, before: None, provided, files: [None, None] }
     }
 }
 
@@ -48,9 +48,9 @@ pub(crate) fn serve(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    let ServedProfile { bytes, profile, before, stated, files: [file, file_before] } = served;
+    let ServedProfile { bytes, profile, before, provided, files: [file, file_before] } = served;
     let limit = memory::limit(symbols.max_memory);
-    let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
+    let finder = finder(symbols, Watch::new(printer, None)).with_provided_answers(provided);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
     let is_empty = profile.threads().iter().all(|thread| thread.samples.is_empty());
     let known = Arc::new(GrowingSymbols::new(symbols.with_generated_code(SideFiles)));

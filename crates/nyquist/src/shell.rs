@@ -9,13 +9,13 @@ pub(crate) fn line(command: &Command) -> String {
     let variables = command
         .get_envs()
         .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quoted(value?))));
-    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
-    variables.chain(words).collect::<Vec<_>>().join(" ")
+    let argv = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+    variables.chain(argv).collect::<Vec<_>>().join(" ")
 }
 
 /// A call of nyquist with these arguments.
-pub(crate) fn nyquist<T: AsRef<OsStr>>(words: impl IntoIterator<Item = T>) -> String {
-    words.into_iter().fold("nyquist".to_owned(), |line, word| line + " " + &quoted(word.as_ref()))
+pub(crate) fn nyquist<T: AsRef<OsStr>>(argv: impl IntoIterator<Item = T>) -> String {
+    argv.into_iter().fold("nyquist".to_owned(), |line, word| line + " " + &quoted(word.as_ref()))
 }
 
 /// A word, quoted if a shell would change it, or a terminal.

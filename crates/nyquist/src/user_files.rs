@@ -100,8 +100,8 @@ impl Places {
     fn write(&self, cargo_bash: bool) -> Result<(), Failure> {
         for (path, script) in self.completions(cargo_bash) {
             let folder = path.parent().unwrap_or(&path);
-            output::create_folders(folder).map_err(|refusal| refusal.failure_at(folder))?;
-            output::replace(&path, script.as_bytes()).map_err(|refusal| refusal.failure_at(&path))?;
+            output::create_folders(folder).map_err(|denied| denied.failure_at(folder))?;
+            output::replace(&path, script.as_bytes()).map_err(|denied| denied.failure_at(&path))?;
         }
         man::write_pages(&self.man().join("man1"))
     }

@@ -33,12 +33,12 @@ pub(crate) fn of_http(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (_, rest) = text.split_once(", ")?;
-    let mut words = rest.split(' ');
-    let day: u64 = words.next()?.parse().ok()?;
-    let name = words.next()?;
+    let mut fields = rest.split(' ');
+    let day: u64 = fields.next()?.parse().ok()?;
+    let name = fields.next()?;
     let month = MONTHS.iter().position(|month| *month == name)? as u64 + 1;
-    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock = words.next()?.split(':').map(|number| number.parse::<u64>().ok());
+    let year: u64 = fields.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = fields.next()?.split(':').map(|number| number.parse::<u64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     let shifted = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day.checked_sub(1)?;

@@ -328,7 +328,7 @@ fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
     }
 }
 
-fn words(call: &str, files: &Files) -> Vec<OsString> {
+fn argv(call: &str, files: &Files) -> Vec<OsString> {
     let word = |word: &str| -> OsString {
         let missing = files.folder.join(hostile("missing"));
         match word {
@@ -352,9 +352,9 @@ fn words(call: &str, files: &Files) -> Vec<OsString> {
     call.split_whitespace().map(word).collect()
 }
 
-fn command(files: &Files, words: &[OsString]) -> Command {
+fn command(files: &Files, argv: &[OsString]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nyquist"));
-    command.args(words).current_dir(&files.folder).stdin(Stdio::null());
+    command.args(argv).current_dir(&files.folder).stdin(Stdio::null());
     command.env("HOME", &files.folder).env("XDG_CACHE_HOME", files.folder.join("cache"));
     command
         .env("TERM", "xterm")
@@ -388,11 +388,11 @@ fn for_each_call(files: &Files, check: impl Fn(&str, Command)) {
         assert!(!calls(subcommand).is_empty(), "how is `{subcommand}` made to print names?");
         for call in calls(subcommand) {
             let line = format!("{subcommand} {call}");
-            check(&line, command(files, &words(&line, files)));
+            check(&line, command(files, &argv(&line, files)));
         }
     }
-    check("HOSTILE", command(files, &words("HOSTILE", files)));
-    check("--HOSTILE", command(files, &words("--HOSTILE", files)));
+    check("HOSTILE", command(files, &argv("HOSTILE", files)));
+    check("--HOSTILE", command(files, &argv("--HOSTILE", files)));
 }
 
 /// Whether a command line writes a format to a pipe by the format's own rules.
@@ -424,7 +424,7 @@ fn nothing_hidden_reaches_a_pipe() {
 #[test]
 fn names_in_json_are_the_same_names() {
     let files = Files::new("json");
-    let output = command(&files, &words("report FILE --json", &files)).output().unwrap();
+    let output = command(&files, &argv("report FILE --json", &files)).output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["profile"], hostile("product"));
     assert_eq!(json["functions"][0]["lib"], hostile("lib"));
@@ -434,7 +434,7 @@ fn names_in_json_are_the_same_names() {
 fn a_name_breaks_no_record() {
     let files = Files::new("records");
     let lines = |line: &str| {
-        let output = command(&files, &words(line, &files)).output().unwrap();
+        let output = command(&files, &argv(line, &files)).output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

@@ -54,8 +54,8 @@ const PROGRAM: &str = "NYQUIST_KNOWN_SHARES";
 
 #[test]
 fn the_recorded_program() {
-    if let Ok(words) = env::var(PROGRAM) {
-        known_shares::run(&words);
+    if let Ok(argv) = env::var(PROGRAM) {
+        known_shares::run(&argv);
     }
 }
 
@@ -66,10 +66,10 @@ fn program() -> Vec<PathBuf> {
 }
 
 /// The command that starts it by itself.
-fn start_program(words: &str) -> Running {
+fn start_program(argv: &str) -> Running {
     let program = program();
     let mut command = Command::new(&program[0]);
-    Running(command.args(&program[1..]).env(PROGRAM, words).stdout(Stdio::null()).spawn().unwrap())
+    Running(command.args(&program[1..]).env(PROGRAM, argv).stdout(Stdio::null()).spawn().unwrap())
 }
 
 fn nyquist(arguments: &[&str]) -> Command {
@@ -85,13 +85,13 @@ fn succeeded(output: Output, what: &str) -> Output {
 }
 
 /// Records a command of the program.
-fn record(folder: &Folder, words: &str) -> Output {
-    recorder(folder, words).output().unwrap()
+fn record(folder: &Folder, argv: &str) -> Output {
+    recorder(folder, argv).output().unwrap()
 }
 
-fn recorder(folder: &Folder, words: &str) -> Command {
+fn recorder(folder: &Folder, argv: &str) -> Command {
     let mut command = nyquist(&["record", "--save-only", "-o"]);
-    command.arg(folder.profile()).arg("--").args(program()).env(PROGRAM, words);
+    command.arg(folder.profile()).arg("--").args(program()).env(PROGRAM, argv);
     command
 }
 

@@ -2,7 +2,7 @@
 //! every format.
 
 use nyquist_formats::{
-    Format, ProcessLabels, as_named, callgrind, chrome, detect, folded, otlp, parquet, perf_script, perfetto, pprof, read, read_wanted,
+    Format, ProcessLabels, as_named, callgrind, chrome, detect, folded, otlp, parquet, perf_script, perfetto, pprof, read, read_requested,
     speedscope,
 };
 use nyquist_profile::ProcessIndex;
@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
     let _ = detect(bytes, "x");
     let format = Format::READ[usize::from(choice) % Format::READ.len()];
     for label in LABELS.iter().filter(|_| format.has_labels()) {
-        let _ = read_wanted(format, bytes, None, &[(*label).to_owned()]);
+        let _ = read_requested(format, bytes, None, &[(*label).to_owned()]);
     }
     let Ok(imported) = read(format, bytes) else { return };
     let profile = imported.profile;

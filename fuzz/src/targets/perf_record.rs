@@ -50,7 +50,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         format,
         architecture,
         kernel: input.arbitrary()?,
-        period: if input.arbitrary()? { Period::Stated } else { Period::Each(1) },
+        period: if input.arbitrary()? { Period::Provided } else { Period::Each(1) },
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),

@@ -40,7 +40,7 @@ pub fn run(bytes: &[u8]) {
     match viewer().answer(question, query, &Client::default()) {
         Ok(answer) if answer.file_name.is_some() => assert!(!answer.body.is_empty(), "nothing is saved"),
         Ok(answer) => drop(serde_json::from_slice::<Value>(&answer.body).expect("an answer is JSON")),
-        Err(refusal) => assert!(matches!(refusal.status, 400 | 404), "{refusal:?}"),
+        Err(denied) => assert!(matches!(denied.status, 400 | 404), "{denied:?}"),
     }
 }
 

@@ -101,7 +101,7 @@ impl Machine {
             "-device virtio-serial-pci -device virtserialport,chardev=out,name=out",
         ];
         let mut arguments: Vec<String> =
-            fixed.iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect();
+            fixed.iter().flat_map(|args| args.split(' ')).map(str::to_owned).collect();
         arguments.extend(["-append".to_owned(), "console=ttyAMA0 quiet panic=-1".to_owned()]);
         arguments.extend(["-kernel".to_owned(), path(&self.kernel), "-initrd".to_owned(), path(archive)]);
         // The port's file must be known before the device that writes to it.

@@ -56,8 +56,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
             let receiver = Receiver::start(|_, _| Reply::Status(200, ""))?;
-            let words = words(recorder, &nyquist, &folder, &receiver.url);
-            let mut taken = measure(&words, &folder, options.seconds)?;
+            let args = args(recorder, &nyquist, &folder, &receiver.url);
+            let mut taken = measure(&args, &folder, options.seconds)?;
             taken.bytes += receiver.posted().iter().map(|posted| posted.body.len() as u64).sum::<u64>();
             let seconds = options.seconds as f64;
             println!(
@@ -75,9 +75,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn sizes(nyquist: &Path, folder: &Path) -> Result<()> {
     let profile = folder.join("profile.json.gz");
     let _loops = Loops::start()?;
-    let run = |words: &[&str]| -> Result<Vec<u8>> {
-        let output = Command::new(nyquist).args(words).stderr(Stdio::null()).output()?;
-        ensure!(output.status.success(), "nyquist {} fails", words.join(" "));
+    let run = |args: &[&str]| -> Result<Vec<u8>> {
+        let output = Command::new(nyquist).args(args).stderr(Stdio::null()).output()?;
+        ensure!(output.status.success(), "nyquist {} fails", args.join(" "));
         Ok(output.stdout)
     };
     let path = profile.display().to_string();
@@ -93,7 +93,7 @@ fn sizes(nyquist: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn words(recorder: &str, nyquist: &Path, folder: &Path, url: &str) -> Vec<OsString> {
+fn args(recorder: &str, nyquist: &Path, folder: &Path, url: &str) -> Vec<OsString> {
     let agent = ["agent", "-q", "-a"];
     let text: Vec<String> = match recorder {
         "perf record" => ["record", "-q", "-a", "-F", "19", "-g", "-o"].map(str::to_owned).to_vec(),
@@ -118,10 +118,10 @@ fn words(recorder: &str, nyquist: &Path, folder: &Path, url: &str) -> Vec<OsStri
 }
 
 /// Runs a recorder for some seconds.
-fn measure(words: &[OsString], folder: &Path, seconds: u64) -> Result<Taken> {
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().with_context(|| format!("cannot start {}", words[0].display()))?;
+fn measure(args: &[OsString], folder: &Path, seconds: u64) -> Result<Taken> {
+    let mut command = Command::new(&args[0]);
+    command.args(&args[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", args[0].display()))?;
     let mut memory = 0_u64;
     for _ in 0..seconds * 10 {
         thread::sleep(Duration::from_millis(100));

@@ -43,11 +43,11 @@ struct Recorder {
     /// Its name in the files.
     file: &'static str,
     /// Its command line, up to its output.
-    words: &'static str,
+    args: &'static str,
 }
 
-const fn recorder(name: &'static str, file: &'static str, words: &'static str) -> Recorder {
-    Recorder { name, file, words }
+const fn recorder(name: &'static str, file: &'static str, args: &'static str) -> Recorder {
+    Recorder { name, file, args }
 }
 
 /// The recorders, each below the one of the same mode.
@@ -65,14 +65,14 @@ const NAMING: &str = "perf script --no-inline";
 
 impl Recorder {
     fn is_perf(&self) -> bool {
-        self.words.starts_with("perf")
+        self.args.starts_with("perf")
     }
 
     /// The lines of the machine's script that record a command, and leave figures in files that begin with
     /// `run`.
     fn script(&self, rate: u32, run: &str, command: &str) -> String {
         let output = if self.is_perf() { "/tmp/perf.data".to_owned() } else { format!("{run}.json.gz") };
-        let record = format!("instructions {run}.recorder {} -F {rate} -o {output}", self.words);
+        let record = format!("instructions {run}.recorder {} -F {rate} -o {output}", self.args);
         let record = format!("{record} -- instructions {run}.command {command} || exit 1\n");
         if !self.is_perf() {
             return record;

@@ -40,12 +40,12 @@ pub(crate) fn measure(rounds: u32, bench: &Bench<'_>, recorders: &[Recorder]) {
     );
     println!("|---|---|---|---|---|");
     let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
-    for (words, threads) in [(&["endless", "2"][..], 2), (&["many_threads", "1000000", "200"], 201)] {
+    for (args, threads) in [(&["endless", "2"][..], 2), (&["many_threads", "1000000", "200"], 201)] {
         let mut rows: Vec<Vec<Result<Attached>>> = recorders.iter().map(|_| Vec::new()).collect();
         for round in 1..=rounds {
             for (recorder, row) in recorders.iter().zip(&mut rows) {
                 eprintln!("attaching to {threads} threads, round {round}: {}", recorder.name);
-                row.push(attach(bench, recorder, words, threads));
+                row.push(attach(bench, recorder, args, threads));
             }
         }
         for (recorder, row) in recorders.iter().zip(rows) {
@@ -71,21 +71,21 @@ impl Drop for KillOnDrop {
     }
 }
 
-fn attach(bench: &Bench<'_>, recorder: &Recorder, words: &[&str], threads: usize) -> Result<Attached> {
+fn attach(bench: &Bench<'_>, recorder: &Recorder, args: &[&str], threads: usize) -> Result<Attached> {
     recorder.program.as_ref().context("not on this machine")?;
-    let mut target = Command::new(bench.measured.with_file_name(words[0]));
-    let target = KillOnDrop(target.args(&words[1..]).stdout(Stdio::null()).spawn()?);
+    let mut target = Command::new(bench.measured.with_file_name(args[0]));
+    let target = KillOnDrop(target.args(&args[1..]).stdout(Stdio::null()).spawn()?);
     let pid = target.0.id();
     while fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) < threads {
         sleep(Duration::from_millis(5));
     }
     let output = bench.folder.join(format!("attached{}", recorder.extension));
-    let words = recorder.attaching(RATE, &output, pid);
+    let args = recorder.attaching(RATE, &output, pid);
     let held = recorder.paranoid.map(Paranoid::hold).transpose()?;
     let began = Instant::now();
     let log = fs::File::create(bench.folder.join("errors.log"))?;
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).current_dir(bench.folder).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = Command::new(&args[0]);
+    command.args(&args[1..]).current_dir(bench.folder).stdin(Stdio::null()).stdout(Stdio::null());
     let mut recording = KillOnDrop(command.stderr(log).spawn()?);
     let attached = watch(recording.0.id(), pid, began);
     drop(held);

@@ -64,13 +64,13 @@ fn write_package(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn wall_ms(folder: &Path, programs: &Path, words: &[&str]) -> Result<f64> {
+fn wall_ms(folder: &Path, programs: &Path, args: &[&str]) -> Result<f64> {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words).current_dir(folder).env("PATH", path).env("CARGO_TARGET_DIR", folder.join("target"));
+    command.args(args).current_dir(folder).env("PATH", path).env("CARGO_TARGET_DIR", folder.join("target"));
     let began = Instant::now();
     let output = command.stdin(Stdio::null()).output()?;
     let took = began.elapsed().as_secs_f64() * 1e3;
-    ensure!(output.status.success(), "cargo {words:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "cargo {args:?} failed: {}", String::from_utf8_lossy(&output.stderr));
     Ok(took)
 }

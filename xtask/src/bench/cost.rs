@@ -36,17 +36,17 @@ pub(crate) struct Measuring<'a> {
 
 impl Measuring<'_> {
     /// Runs a command and returns its cost. Its output is dropped.
-    pub(crate) fn cost(&self, words: &[OsString]) -> Result<Cost> {
+    pub(crate) fn cost(&self, args: &[OsString]) -> Result<Cost> {
         let figures = self.folder.join("figures.json");
         let errors = self.folder.join("errors.log");
         let mut command = Command::new(self.measured);
-        command.arg(&figures).args(words).stdin(Stdio::null()).stdout(Stdio::null());
+        command.arg(&figures).args(args).stdin(Stdio::null()).stdout(Stdio::null());
         let mut child =
             command.stderr(fs::File::create(&errors)?).spawn().context("`measured` cannot start")?;
         let (status, anonymous_kb) = wait(&mut child, self.limit)?;
         if !status.success() {
-            let said = fs::read_to_string(errors)?;
-            bail!("{status}: {}", said.lines().last().unwrap_or_default());
+            let printed = fs::read_to_string(errors)?;
+            bail!("{status}: {}", printed.lines().last().unwrap_or_default());
         }
         let figures: Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
         let seconds = |key: &str| figures[key].as_f64().unwrap_or_default() / 1e9;

@@ -48,12 +48,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for _ in 0..options.rounds {
             for (name, costs) in &mut rows {
                 let loops = Loops::start(count)?;
-                let mut words: Vec<OsString> = vec![nyquist.clone().into()];
-                words.extend(["record", "-q", "-s", "-d"].map(OsString::from));
-                words.extend([options.seconds.to_string().into(), "-o".into()]);
-                words.extend([folder.join("profile.json").into(), "-p".into(), loops.pids().into()]);
-                words.extend((*name == "without").then(|| "--no-counters".into()));
-                costs.push(measuring.cost(&words)?.cpu * 1e3 / f64::from(options.seconds));
+                let mut args: Vec<OsString> = vec![nyquist.clone().into()];
+                args.extend(["record", "-q", "-s", "-d"].map(OsString::from));
+                args.extend([options.seconds.to_string().into(), "-o".into()]);
+                args.extend([folder.join("profile.json").into(), "-p".into(), loops.pids().into()]);
+                args.extend((*name == "without").then(|| "--no-counters".into()));
+                costs.push(measuring.cost(&args)?.cpu * 1e3 / f64::from(options.seconds));
             }
         }
         for (name, costs) in rows {

@@ -69,12 +69,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let ways = ways(&nyquist, &folder, &kind);
         let mut rows: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
         for round in 1..=options.rounds {
-            for ((name, words), row) in ways.iter().zip(&mut rows) {
+            for ((name, args), row) in ways.iter().zip(&mut rows) {
                 eprintln!("{}, round {round}: {name}", kind.name);
-                let mut words = words.clone();
-                words.push(program.clone().into());
-                words.extend(kind.arguments.map(|argument| argument.to_string().into()));
-                row.push(measuring.cost(&words)?.cpu * 1e6 / options.events as f64);
+                let mut args = args.clone();
+                args.push(program.clone().into());
+                args.extend(kind.arguments.map(|argument| argument.to_string().into()));
+                row.push(measuring.cost(&args)?.cpu * 1e6 / options.events as f64);
             }
         }
         for ((name, _), row) in ways.iter().zip(rows) {
@@ -111,10 +111,10 @@ fn kinds(program: &Path, events: u64) -> [BenchedEvent; 3] {
 fn ways(nyquist: &Path, folder: &Path, kind: &BenchedEvent) -> [(&'static str, Vec<OsString>); 5] {
     let output = |name: &str| folder.join(name).into_os_string();
     let record = |options: &[&str]| {
-        let mut words = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
-        words.extend(options.iter().map(OsString::from));
-        words.extend(["-o".into(), output("events.json.gz"), "--".into()]);
-        words
+        let mut args = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
+        args.extend(options.iter().map(OsString::from));
+        args.extend(["-o".into(), output("events.json.gz"), "--".into()]);
+        args
     };
     let mut perf: Vec<OsString> =
         ["perf", "record", "-q", "-g", "-e", kind.perf, "-o"].iter().map(OsString::from).collect();

@@ -35,7 +35,7 @@ pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &
 /// The holds of a recording, and their share of the command's time.
 fn held(bench: &Bench<'_>, by_ptrace: &Recorder, rate: u32, program: &Program) -> Result<(Holds, f64)> {
     let run = bench.recorded(by_ptrace, rate, &program.command)?;
-    let messages = fs::read_to_string(bench.said()).context("the recorder left no messages")?;
+    let messages = fs::read_to_string(bench.printed()).context("the recorder left no messages")?;
     let holds = Holds::parse(&messages)?;
     Ok((holds, holds.total_ms / 10.0 / run.command_wall))
 }

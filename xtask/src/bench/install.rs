@@ -69,10 +69,10 @@ fn install(measuring: &Measuring<'_>, root: &Path, package: &[OsString]) -> Resu
     if root.exists() {
         fs::remove_dir_all(root)?;
     }
-    let mut words = ["cargo", "install", "--offline", "--locked", "--root"].map(OsString::from).to_vec();
-    words.extend([root.into(), "--target-dir".into(), root.join("target").into()]);
-    words.extend_from_slice(package);
-    measuring.cost(&words)
+    let mut args = ["cargo", "install", "--offline", "--locked", "--root"].map(OsString::from).to_vec();
+    args.extend([root.into(), "--target-dir".into(), root.join("target").into()]);
+    args.extend_from_slice(package);
+    measuring.cost(&args)
 }
 
 /// The size of an installed program.

@@ -80,23 +80,23 @@ impl Bench<'_> {
     pub(crate) fn recorded(&self, recorder: &Recorder, rate: u32, command: &[OsString]) -> Result<Run> {
         let output = self.folder.join(format!("recording{}", recorder.extension));
         let command = [&self.measuring("command"), command].concat();
-        let words = recorder.words(rate, &output, &command);
+        let args = recorder.args(rate, &output, &command);
         let held = recorder.paranoid.map(Paranoid::hold).transpose()?;
-        let around = self.measure("recorder", &words)?;
+        let around = self.measure("recorder", &args)?;
         drop(held);
         let inside = Figures::read(&self.folder.join("command.json"))?;
-        let naming = recorder.naming.map(|words| self.name(&words(&output))).transpose()?;
+        let naming = recorder.naming.map(|args| self.name(&args(&output))).transpose()?;
         let samples = (recorder.samples)(&output)?;
         Ok(Run { samples, naming, ..cost(&around, &inside)? })
     }
 
     /// The file with the messages of the last program: the recorder, or the program that names its recording.
-    pub(crate) fn said(&self) -> PathBuf {
+    pub(crate) fn printed(&self) -> PathBuf {
         self.folder.join("errors.log")
     }
 
-    fn name(&self, words: &[OsString]) -> Result<Step> {
-        let figures = self.measure("naming", words)?;
+    fn name(&self, args: &[OsString]) -> Result<Step> {
+        let figures = self.measure("naming", args)?;
         Ok(Step { wall: figures.wall(), cpu: figures.seconds("cpu_ns") })
     }
 
@@ -105,16 +105,16 @@ impl Bench<'_> {
         vec![self.measured.into(), self.folder.join(format!("{name}.json")).into()]
     }
 
-    fn measure(&self, name: &str, words: &[OsString]) -> Result<Figures> {
-        let words = [&self.measuring(name), words].concat();
-        let log = fs::File::create(self.said())?;
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(self.folder);
+    fn measure(&self, name: &str, args: &[OsString]) -> Result<Figures> {
+        let args = [&self.measuring(name), args].concat();
+        let log = fs::File::create(self.printed())?;
+        let mut command = Command::new(&args[0]);
+        command.args(&args[1..]).current_dir(self.folder);
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).status()?;
         if !status.success() {
-            let said = fs::read_to_string(self.said())?;
-            let program = Path::new(&words[2]).file_name().unwrap_or_default().to_string_lossy();
-            bail!("{program} ended with {status}: {}", said.lines().last().unwrap_or_default());
+            let printed = fs::read_to_string(self.printed())?;
+            let program = Path::new(&args[2]).file_name().unwrap_or_default().to_string_lossy();
+            bail!("{program} ended with {status}: {}", printed.lines().last().unwrap_or_default());
         }
         Figures::read(&self.folder.join(format!("{name}.json")))
     }

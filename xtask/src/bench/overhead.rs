@@ -51,7 +51,7 @@ struct Way {
     is_plain: bool,
     attaches: bool,
     /// The recorder's words before the command or the pid; none without a recorder.
-    words: Vec<OsString>,
+    args: Vec<OsString>,
     /// The setting of perf_event_paranoid.
     paranoid: i32,
 }
@@ -110,25 +110,25 @@ const STEPS: [(&str, &str, u32); 7] = [
 ];
 
 fn ways(nyquist: &Path, folder: &Path) -> Vec<Way> {
-    let way = |name, is_plain, attaches, words: Vec<OsString>| Way {
+    let way = |name, is_plain, attaches, args: Vec<OsString>| Way {
         name,
         is_plain,
         attaches,
-        words,
+        args,
         paranoid: USUAL_PARANOID,
     };
     let recording = |is_plain: bool, options: &[&str]| {
         let output = if is_plain { "plain.json.gz" } else { "root.json.gz" };
-        let mut words: Vec<OsString> = vec![nyquist.into()];
-        words.extend(["record", "-q", "--save-only"].iter().chain(options).map(OsString::from));
-        words.extend(["-o".into(), folder.join(output).into()]);
-        words
+        let mut args: Vec<OsString> = vec![nyquist.into()];
+        args.extend(["record", "-q", "--save-only"].iter().chain(options).map(OsString::from));
+        args.extend(["-o".into(), folder.join(output).into()]);
+        args
     };
     let perf = |is_plain: bool, options: &[&str]| {
         let output = folder.join(if is_plain { "plain.data" } else { "root.data" });
-        let words = ["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf"];
-        let words = words.iter().chain(options).map(OsString::from);
-        words.chain(["-o".into(), output.into()]).collect::<Vec<OsString>>()
+        let args = ["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf"];
+        let args = args.iter().chain(options).map(OsString::from);
+        args.chain(["-o".into(), output.into()]).collect::<Vec<OsString>>()
     };
     let mut ways = vec![
         way("unrecorded", false, false, Vec::new()),
@@ -154,10 +154,10 @@ fn ways(nyquist: &Path, folder: &Path) -> Vec<Way> {
 /// samply records nothing at the usual setting.
 fn samply_ways(samply: &Path, folder: &Path) -> [Way; 2] {
     [("samply, root", false), ("samply, root, -p", true)].map(|(name, attaches)| {
-        let mut words: Vec<OsString> = vec![samply.into()];
-        words.extend(["record", "--save-only", "--no-open", "-r", "1000", "-o"].map(OsString::from));
-        words.push(folder.join("samply.json.gz").into());
-        Way { name, is_plain: false, attaches, words, paranoid: 1 }
+        let mut args: Vec<OsString> = vec![samply.into()];
+        args.extend(["record", "--save-only", "--no-open", "-r", "1000", "-o"].map(OsString::from));
+        args.push(folder.join("samply.json.gz").into());
+        Way { name, is_plain: false, attaches, args, paranoid: 1 }
     })
 }
 
@@ -200,9 +200,9 @@ impl Overhead {
         if way.attaches {
             self.attached(way, &program)?;
         } else {
-            let separator = (!way.words.is_empty()).then(|| "--".into());
-            let words: Vec<OsString> = way.words.iter().cloned().chain(separator).chain(program).collect();
-            wait(&mut self.start(way, &words, Stdio::null())?)?;
+            let separator = (!way.args.is_empty()).then(|| "--".into());
+            let args: Vec<OsString> = way.args.iter().cloned().chain(separator).chain(program).collect();
+            wait(&mut self.start(way, &args, Stdio::null())?)?;
         }
         Ok(children_cpu_seconds()? - before)
     }
@@ -211,8 +211,8 @@ impl Overhead {
     fn attached(&self, way: &Way, program: &[OsString]) -> Result<()> {
         let mut program = self.start(way, program, Stdio::piped())?;
         let pid = program.id().to_string();
-        let words: Vec<OsString> = way.words.iter().cloned().chain(["-p".into(), pid.into()]).collect();
-        let mut recorder = self.start(way, &words, Stdio::null())?;
+        let args: Vec<OsString> = way.args.iter().cloned().chain(["-p".into(), pid.into()]).collect();
+        let mut recorder = self.start(way, &args, Stdio::null())?;
         let ready = await_events(&mut recorder);
         // The end of its input lets it begin.
         drop(program.stdin.take());
@@ -224,17 +224,17 @@ impl Overhead {
         }
         let ended = wait(&mut recorder);
         // perf ends by the signal that ended its recording.
-        ready.and(ended.or_else(|error| if way.words[0] == "perf" { Ok(()) } else { Err(error) }))
+        ready.and(ended.or_else(|error| if way.args[0] == "perf" { Ok(()) } else { Err(error) }))
     }
 
-    fn start(&self, way: &Way, words: &[OsString], input: Stdio) -> Result<Child> {
+    fn start(&self, way: &Way, args: &[OsString], input: Stdio) -> Result<Child> {
         let user = PLAIN_USER.into_iter().filter(|_| way.is_plain);
-        let words: Vec<OsString> =
-            ONE_CPU.into_iter().chain(user).map(OsString::from).chain(words.iter().cloned()).collect();
+        let args: Vec<OsString> =
+            ONE_CPU.into_iter().chain(user).map(OsString::from).chain(args.iter().cloned()).collect();
         let log = fs::File::create(self.folder.join("errors.log"))?;
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(&self.folder).stdin(input).stdout(Stdio::null()).stderr(log);
-        command.spawn().with_context(|| format!("cannot start {}", words[0].to_string_lossy()))
+        let mut command = Command::new(&args[0]);
+        command.args(&args[1..]).current_dir(&self.folder).stdin(input).stdout(Stdio::null()).stderr(log);
+        command.spawn().with_context(|| format!("cannot start {}", args[0].to_string_lossy()))
     }
 }
 

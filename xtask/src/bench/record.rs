@@ -90,8 +90,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let bench = Bench { folder: &folder, measured: &measured };
     let recorders = recorder::all(&nyquist);
     describe(&recorders)?;
-    let wanted = |table: &Table| options.only.is_empty() || options.only.contains(table);
-    Table::ALL.into_iter().filter(wanted).try_for_each(|table| table.measure(options, &bench, &recorders))
+    let requested = |table: &Table| options.only.is_empty() || options.only.contains(table);
+    Table::ALL.into_iter().filter(requested).try_for_each(|table| table.measure(options, &bench, &recorders))
 }
 
 /// Prints the machine, and the versions of the other recorders.

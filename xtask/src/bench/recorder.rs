@@ -35,18 +35,18 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// The command line that records a command.
-    pub(crate) fn words(&self, rate: u32, output: &Path, command: &[OsString]) -> Vec<OsString> {
-        let mut words = self.words_to(rate, output);
-        words.push("--".into());
-        words.extend_from_slice(command);
-        words
+    pub(crate) fn args(&self, rate: u32, output: &Path, command: &[OsString]) -> Vec<OsString> {
+        let mut args = self.words_to(rate, output);
+        args.push("--".into());
+        args.extend_from_slice(command);
+        args
     }
 
     /// The command line that attaches to a process.
     pub(crate) fn attaching(&self, rate: u32, output: &Path, pid: u32) -> Vec<OsString> {
-        let mut words = self.words_to(rate, output);
-        words.extend(["-p".into(), pid.to_string().into()]);
-        words
+        let mut args = self.words_to(rate, output);
+        args.extend(["-p".into(), pid.to_string().into()]);
+        args
     }
 
     /// nyquist with ptrace, printing for how long it held threads.
@@ -62,11 +62,11 @@ impl Recorder {
 
     fn words_to(&self, rate: u32, output: &Path) -> Vec<OsString> {
         let program = self.program.clone().unwrap_or_default().into_os_string();
-        let mut words = vec![program];
-        words.extend(self.arguments.iter().map(OsString::from));
-        words.extend([self.rate_option.into(), rate.to_string().into()]);
-        words.extend(["-o".into(), output.into()]);
-        words
+        let mut args = vec![program];
+        args.extend(self.arguments.iter().map(OsString::from));
+        args.extend([self.rate_option.into(), rate.to_string().into()]);
+        args.extend(["-o".into(), output.into()]);
+        args
     }
 }
 
@@ -169,8 +169,8 @@ fn samply_recorders(nyquist: &Recorder) -> [Recorder; 2] {
 /// `perf script` unwinds copied stacks and names all frames. It may take minutes over
 /// large debug information.
 fn perf_script(recording: &Path) -> Vec<OsString> {
-    let words = ["timeout", "60", "perf", "script", "-i"];
-    words.iter().map(OsString::from).chain([recording.into()]).collect()
+    let args = ["timeout", "60", "perf", "script", "-i"];
+    args.iter().map(OsString::from).chain([recording.into()]).collect()
 }
 
 /// The path of samply, if `PEERS_DIR` has it.
@@ -181,7 +181,7 @@ pub(super) fn samply() -> Option<PathBuf> {
 
 /// samply's option for looking up symbols itself. Older versions call it unstable.
 fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
-    let help = samply.program.as_ref().and_then(|samply| said(samply, &["record", "--help"]));
+    let help = samply.program.as_ref().and_then(|samply| printed(samply, &["record", "--help"]));
     if help.is_some_and(|help| help.contains("--unstable-presymbolicate")) {
         &["record", "--save-only", "--no-open", "--unstable-presymbolicate"]
     } else {
@@ -191,11 +191,11 @@ fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
 
 /// The version that a recorder prints.
 pub(crate) fn version(recorder: &Recorder) -> Option<String> {
-    said(recorder.program.as_ref()?, &["--version"]).map(|text| text.trim().to_owned())
+    printed(recorder.program.as_ref()?, &["--version"]).map(|text| text.trim().to_owned())
 }
 
 /// The output of a program.
-pub(super) fn said(program: &Path, arguments: &[&str]) -> Option<String> {
+pub(super) fn printed(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -208,8 +208,8 @@ pub(super) fn in_path(program: &str) -> Option<PathBuf> {
 /// The command line, without the recording's path, that prints its samples with names.
 pub(crate) fn script(recorder: &Recorder, nyquist: &Path) -> Vec<OsString> {
     if recorder.extension == ".data" {
-        let words = ["timeout", "60", "perf", "script", "-F", "comm,tid,time,event,ip,sym,dso", "-i"];
-        words.map(OsString::from).into()
+        let args = ["timeout", "60", "perf", "script", "-F", "comm,tid,time,event,ip,sym,dso", "-i"];
+        args.map(OsString::from).into()
     } else {
         vec![nyquist.into(), "script".into()]
     }

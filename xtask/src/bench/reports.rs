@@ -42,9 +42,9 @@ pub(super) fn run(folder: &Path, nyquist: &Path) -> Result<()> {
 }
 
 /// Runs a command and prints its cost, or why it cannot be run here.
-fn row(bench: &Bench<'_>, data: &str, words: &[&str]) {
-    let command: Vec<OsString> = words.iter().map(Into::into).collect();
-    let shown: Vec<_> = words.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+fn row(bench: &Bench<'_>, data: &str, args: &[&str]) {
+    let command: Vec<OsString> = args.iter().map(Into::into).collect();
+    let shown: Vec<_> = args.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
     let shown = shown.join(" ");
     match bench.unrecorded(&command) {
         Ok(Run { command_wall, command_cpu, .. }) => {

@@ -72,7 +72,7 @@ fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
     ]
 }
 
-fn words(name: &str, command: &[&str]) -> Program {
+fn args(name: &str, command: &[&str]) -> Program {
     Program { name: name.to_owned(), command: command.iter().map(OsString::from).collect() }
 }
 
@@ -88,20 +88,20 @@ fn python() -> Result<Program> {
     let script = "import json\n\
                   def tree(n): return {'a': [tree(n - 1), tree(n - 1)]} if n else {'b': 'c' * 9}\n\
                   for i in range(12): json.loads(json.dumps(tree(14)))";
-    Ok(words("python3", &[path.trim(), "-c", script]))
+    Ok(args("python3", &[path.trim(), "-c", script]))
 }
 
 fn node() -> Result<Program> {
     found("node", "--version")?;
     let script = crate::paths::root().join("workloads/jit.js").display().to_string();
-    Ok(words("node", &["node", &script, "2000"]))
+    Ok(args("node", &["node", &script, "2000"]))
 }
 
 /// gdb, which reads all debug information of xtask.
 fn gdb() -> Result<Program> {
     found("gdb", "--version")?;
     let read = std::env::current_exe()?.display().to_string();
-    Ok(words("gdb", &["gdb", "-q", "-nx", "-batch", "-ex", "info types ^Nothing$", &read]))
+    Ok(args("gdb", &["gdb", "-q", "-nx", "-batch", "-ex", "info types ^Nothing$", &read]))
 }
 
 fn go(bench: &Bench<'_>) -> Result<Program> {
@@ -124,13 +124,13 @@ fn go(bench: &Bench<'_>) -> Result<Program> {
         .env("GOCACHE", folder.join("cache"))
         .status()?;
     ensure!(built.success(), "the Go program cannot be built");
-    Ok(words("Go", &[&folder.join("program").display().to_string()]))
+    Ok(args("Go", &[&folder.join("program").display().to_string()]))
 }
 
 /// The workload `recursion` with this many calls, each of which uses 270 bytes of stack.
 fn recursion(bench: &Bench<'_>, depth: u32) -> Program {
     let program = bench.measured.with_file_name("recursion").display().to_string();
-    words("recursion", &[&program, &format!("{:.0}", 1000.0 * SECONDS), &depth.to_string()])
+    args("recursion", &[&program, &format!("{:.0}", 1000.0 * SECONDS), &depth.to_string()])
 }
 
 /// A program whose C library has no unwind information.
@@ -140,7 +140,7 @@ fn musl(bench: &Bench<'_>) -> Result<Program> {
     let mut gcc = Command::new("musl-gcc");
     gcc.args(["-O2", "-g", "-static", "-I"]).arg(sources.join("common")).arg(sources.join("library_calls.c"));
     ensure!(gcc.arg("-o").arg(&program).status()?.success(), "the program cannot be built");
-    Ok(words("C, musl", &[&program.display().to_string(), &format!("{}", 1000.0 * SECONDS)]))
+    Ok(args("C, musl", &[&program.display().to_string(), &format!("{}", 1000.0 * SECONDS)]))
 }
 
 /// The share of the samples whose stack reaches its root.

@@ -95,12 +95,12 @@ impl Drop for Running {
     }
 }
 
-fn words(folder: &Path, nyquist: &Path, pid: u32, more: &[&str]) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec![nyquist.into()];
-    words.extend(["record", "-q", "-s", "-o"].map(OsString::from));
-    words.extend([folder.join("profile.json").into(), "-p".into(), pid.to_string().into()]);
-    words.extend(more.iter().map(OsString::from));
-    words
+fn args(folder: &Path, nyquist: &Path, pid: u32, more: &[&str]) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec![nyquist.into()];
+    args.extend(["record", "-q", "-s", "-o"].map(OsString::from));
+    args.extend([folder.join("profile.json").into(), "-p".into(), pid.to_string().into()]);
+    args.extend(more.iter().map(OsString::from));
+    args
 }
 
 fn cost(
@@ -113,7 +113,7 @@ fn cost(
     let running = Running::start(command)?;
     let spool = format!("--spool={}", private(&measuring.folder.join("spools"))?.display());
     let option = if has_spool { spool.as_str() } else { "--no-spool" };
-    measuring.cost(&words(measuring.folder, nyquist, running.0.id(), &["-d", &seconds.to_string(), option]))
+    measuring.cost(&args(measuring.folder, nyquist, running.0.id(), &["-d", &seconds.to_string(), option]))
 }
 
 /// A folder that only this user may use.
@@ -135,8 +135,8 @@ fn recovery(folder: &Path, nyquist: &Path, command: &str, seconds: u32) -> Resul
     let running = Running::start(command)?;
     let spools = private(&folder.join("killed"))?.to_owned();
     let spool = format!("--spool={}", spools.display());
-    let words = words(folder, nyquist, running.0.id(), &[&spool]);
-    let mut recorder = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).spawn()?;
+    let args = args(folder, nyquist, running.0.id(), &[&spool]);
+    let mut recorder = Command::new(&args[0]).args(&args[1..]).stdin(Stdio::null()).spawn()?;
     sleep(Duration::from_secs(u64::from(seconds)));
     sys::signal_process(recorder.id(), libc::SIGKILL)?;
     recorder.wait()?;

@@ -46,25 +46,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     describe(&recorder::all(&nyquist))?;
     let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_mins(2) };
     let runs = options.runs.to_string();
-    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    let args = |args: &[&str]| args.iter().map(OsString::from).collect::<Vec<_>>();
     let mut ours = vec![nyquist.into_os_string()];
-    ours.extend(words(&["stat", "-r", &runs, "--", "/bin/true"]));
+    ours.extend(args(&["stat", "-r", &runs, "--", "/bin/true"]));
     let shell = format!("i=0; while [ $i -lt {runs} ]; do /bin/true; i=$((i+1)); done");
     let ways = [
-        ("a shell's loop", words(&["sh", "-c", &shell])),
+        ("a shell's loop", args(&["sh", "-c", &shell])),
         ("nyquist stat -r", ours),
-        ("perf stat -r", words(&["perf", "stat", "-r", &runs, "/bin/true"])),
+        ("perf stat -r", args(&["perf", "stat", "-r", &runs, "/bin/true"])),
         (
             "hyperfine -N",
-            words(&["hyperfine", "-N", "-r", &runs, "--warmup", "0", "--style", "none", "/bin/true"]),
+            args(&["hyperfine", "-N", "-r", &runs, "--warmup", "0", "--style", "none", "/bin/true"]),
         ),
     ];
     let mut rows: Vec<Vec<Result<(f64, f64)>>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 1..=options.rounds {
-        for ((name, words), row) in ways.iter().zip(&mut rows) {
+        for ((name, args), row) in ways.iter().zip(&mut rows) {
             eprintln!("round {round}: {name}");
             let each = |seconds: f64| seconds * 1e6 / f64::from(options.runs);
-            row.push(measuring.cost(words).map(|cost| (each(cost.wall), each(cost.cpu))));
+            row.push(measuring.cost(args).map(|cost| (each(cost.wall), each(cost.cpu))));
         }
     }
     println!("\n## Counting: {runs} runs of `/bin/true`\n");

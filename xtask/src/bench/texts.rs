@@ -81,8 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let (mut our_costs, mut their_costs) = (Vec::new(), Vec::new());
         for _ in 0..options.rounds {
             our_costs.push(measuring.cost(&ours)?);
-            their_costs
-                .extend(theirs.as_ref().map(|words: &Vec<OsString>| measuring.cost(words)).transpose()?);
+            their_costs.extend(theirs.as_ref().map(|args: &Vec<OsString>| measuring.cost(args)).transpose()?);
         }
         print_row(subject, "`nyquist report`", &our_costs)?;
         print_row(subject, subject.collapser.unwrap_or_default(), &their_costs)?;

@@ -48,13 +48,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let trace = folder.join("trace.json");
     make(&trace, options.megabytes * 1_000_000)?;
     let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_mins(10) };
-    let words: Vec<OsString> =
+    let args: Vec<OsString> =
         vec![nyquist.into(), "report".into(), "--json".into(), trace.clone().into_os_string()];
     println!("\n{} MB of a Chrome trace", options.megabytes);
     println!("\n| program | seconds, round by round | most memory, MB |\n|---|---|---|");
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
-        let cost = measuring.cost(&words)?;
+        let cost = measuring.cost(&args)?;
         ours.push((cost.wall, cost.anonymous_mb));
         if let Some(package) = &options.speedscope {
             theirs.push(speedscope(package, &trace)?);

@@ -36,8 +36,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let program = |name: &str| workspace.join("target/release").join(name);
     let walk = |passes: u32| -> Result<(u64, u64)> {
         let mut walk = Command::new(program("walk"));
-        let (instructions, said) = collected(walk.arg(passes.to_string()).arg(&recording))?;
-        let frames = said.split_whitespace().next().and_then(|frames| frames.parse().ok());
+        let (instructions, printed) = collected(walk.arg(passes.to_string()).arg(&recording))?;
+        let frames = printed.split_whitespace().next().and_then(|frames| frames.parse().ok());
         Ok((instructions, frames.context("no frames")?))
     };
     let ((few, frames_few), (many, frames_many)) = (walk(PASSES.0)?, walk(PASSES.1)?);

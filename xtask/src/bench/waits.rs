@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// A way to run the program.
 struct Way {
     name: &'static str,
-    words: Vec<OsString>,
+    args: Vec<OsString>,
 }
 
 /// The cost of a run, in nanoseconds for each switch.
@@ -87,34 +87,34 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn ways(nyquist: &Path, folder: &Path) -> [Way; 5] {
     let output = |name: &str| folder.join(name).into_os_string();
     let nyquist = |options: &[&str]| {
-        let mut words = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
-        words.extend(options.iter().map(OsString::from));
-        words.extend(["-o".into(), output("waits.json.gz"), "--".into()]);
-        words
+        let mut args = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
+        args.extend(options.iter().map(OsString::from));
+        args.extend(["-o".into(), output("waits.json.gz"), "--".into()]);
+        args
     };
     let perf = |options: &[&str]| {
-        let mut words: Vec<OsString> = vec!["perf".into()];
-        words.extend(options.iter().map(OsString::from));
-        words.extend(["-o".into(), output("waits.data"), "--".into()]);
-        words
+        let mut args: Vec<OsString> = vec!["perf".into()];
+        args.extend(options.iter().map(OsString::from));
+        args.extend(["-o".into(), output("waits.data"), "--".into()]);
+        args
     };
     [
-        Way { name: "none", words: Vec::new() },
-        Way { name: "nyquist record", words: nyquist(&[]) },
-        Way { name: "nyquist record --off-cpu", words: nyquist(&["--off-cpu"]) },
+        Way { name: "none", args: Vec::new() },
+        Way { name: "nyquist record", args: nyquist(&[]) },
+        Way { name: "nyquist record --off-cpu", args: nyquist(&["--off-cpu"]) },
         Way {
             name: "perf record -e sched:sched_switch -g",
-            words: perf(&["record", "-q", "-e", "sched:sched_switch", "-g"]),
+            args: perf(&["record", "-q", "-e", "sched:sched_switch", "-g"]),
         },
-        Way { name: "perf trace -s", words: perf(&["trace", "-s"]) },
+        Way { name: "perf trace -s", args: perf(&["trace", "-s"]) },
     ]
 }
 
 fn measure(measuring: &Measuring<'_>, way: &Way, switches: &Path, count: u64) -> Result<Figures> {
     let took = measuring.folder.join("took");
-    let mut words = way.words.clone();
-    words.extend([switches.as_os_str().to_owned(), count.to_string().into(), took.clone().into()]);
-    let cost = measuring.cost(&words)?;
+    let mut args = way.args.clone();
+    args.extend([switches.as_os_str().to_owned(), count.to_string().into(), took.clone().into()]);
+    let cost = measuring.cost(&args)?;
     let seconds: f64 = fs::read_to_string(&took)?.trim().parse().context("the program said nothing")?;
     let each = |seconds: f64| seconds * 1e9 / count as f64;
     Ok(Figures { wall: each(seconds), cpu: each(cost.cpu) })

@@ -11,8 +11,8 @@ use super::build::moved_folders;
 use super::contents::PROGRAMS;
 use super::files::empty_folder;
 use super::linkage::expect_static;
+use super::printed::printed;
 use super::run::Runner;
-use super::said::said;
 use super::target::{System, Target};
 use crate::macos::program::expect_startable;
 
@@ -68,9 +68,9 @@ pub(super) fn programs(
     match Runner::of(target, work) {
         Err(reason) => checked.push(format!("not run, because {reason}")),
         Ok(runner) => {
-            let printed = said(runner.command(&nyquist)?.arg("--version"))?;
-            let wanted = format!("nyquist {version}");
-            ensure!(printed.trim() == wanted, "--version printed {:?}, not {wanted:?}", printed.trim());
+            let printed = printed(runner.command(&nyquist)?.arg("--version"))?;
+            let requested = format!("nyquist {version}");
+            ensure!(printed.trim() == requested, "--version printed {:?}, not {requested:?}", printed.trim());
             checked.push(format!("says its version ({runner:?})"));
             if records && matches!(runner, Runner::Native) {
                 record(&nyquist, work)?;
@@ -90,8 +90,8 @@ fn record(nyquist: &Path, work: &Path) -> Result<()> {
     let profile = work.join("recorded.json.gz");
     let mut record = Command::new(nyquist);
     record.args(["record", "-s", "-o"]).arg(&profile).args(["--", "sh", "-c", BUSY]);
-    said(&mut record)?;
-    let report = said(Command::new(nyquist).arg("report").arg(&profile))?;
+    printed(&mut record)?;
+    let report = printed(Command::new(nyquist).arg("report").arg(&profile))?;
     ensure!(report.contains("of CPU time"), "the report names no CPU time: {report}");
     ensure!(report.contains("sh"), "the report does not name the shell: {report}");
     Ok(())
@@ -99,5 +99,6 @@ fn record(nyquist: &Path, work: &Path) -> Result<()> {
 
 /// Checks the checksums by `sha256sum`.
 pub(super) fn checksums(folder: &Path) -> Result<()> {
-    said(Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(folder)).map(drop)
+    printed(Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(folder))
+        .map(drop)
 }

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::archive::gz;
 use super::check;
 use super::files::{Files, empty_folder};
+use super::printed::printed;
 use super::project::Project;
-use super::said::said;
 use super::target::Target;
 
 /// The maintainer of the package.
@@ -116,7 +116,7 @@ pub(super) fn make(
     let package = out.join(name(&project.version, architecture));
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]).arg(&folder).arg(&package);
-    said(build.env("SOURCE_DATE_EPOCH", project.time.to_string()))?;
+    printed(build.env("SOURCE_DATE_EPOCH", project.time.to_string()))?;
     let checked = check_package(&package, target, &project.version, &files, work)
         .with_context(|| format!("{} is wrong", package.display()))?;
     fs::remove_dir_all(&folder)?;
@@ -131,18 +131,18 @@ fn check_package(
     files: &Files,
     work: &Path,
 ) -> Result<String> {
-    let list = said(Command::new("dpkg-deb").arg("--contents").arg(package))?;
+    let list = printed(Command::new("dpkg-deb").arg("--contents").arg(package))?;
     for line in list.lines() {
         ensure!(line.contains(" root/root "), "a file belongs to somebody: {line}");
     }
     for path in files.paths() {
         ensure!(list.lines().any(|line| line.ends_with(&format!(" ./{path}"))), "it does not install {path}");
     }
-    let depends = said(Command::new("dpkg-deb").arg("--field").arg(package).arg("Depends"))?;
+    let depends = printed(Command::new("dpkg-deb").arg("--field").arg(package).arg("Depends"))?;
     ensure!(depends.trim().is_empty(), "it depends on {}", depends.trim());
     let folder = work.join("unpacked-deb");
     empty_folder(&folder)?;
-    said(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&folder))?;
+    printed(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&folder))?;
     check::programs(&folder.join("usr/bin"), target, version, work, false)
 }
 
@@ -194,14 +194,14 @@ mod tests {
         }
         let parts = Parts { programs: &programs, pages: &pages, documents: &documents };
         let files = installed(&parts).unwrap();
-        let wanted = [
+        let requested = [
             "usr/bin/nyquist",
             "usr/share/doc/nyquist/README.md",
             "usr/share/doc/nyquist/changelog.gz",
             "usr/share/doc/nyquist/copyright",
             "usr/share/man/man1/nyquist.1.gz",
         ];
-        assert_eq!(files.paths().collect::<Vec<_>>(), wanted);
+        assert_eq!(files.paths().collect::<Vec<_>>(), requested);
         assert_eq!(files, installed(&parts).unwrap());
         assert_eq!(name("1.2.3", "amd64"), "nyquist_1.2.3_amd64.deb");
     }

@@ -13,9 +13,9 @@ mod linkage;
 #[cfg(test)]
 mod metadata;
 mod pages;
+mod printed;
 mod project;
 mod run;
-mod said;
 mod step;
 mod target;
 
@@ -61,9 +61,9 @@ struct Release {
     sums: Checksums,
 }
 
-/// Makes a release. Returns whether all that was wanted was made.
+/// Makes a release. Returns whether all that was requested was made.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let wanted = wanted(&options.targets)?;
+    let requested = requested(&options.targets)?;
     let out = options.out.clone().unwrap_or_else(|| crate::paths::target().join("dist"));
     let work = crate::paths::target().join("dist-work");
     fs::create_dir_all(&work)?;
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let pages = pages::pages_of(&nyquist, &work.join("pages"))?;
     let mut release = Release::new(Project::here()?, pages, out, work)?;
     let mut all_made = true;
-    for target in wanted {
+    for target in requested {
         let began = Instant::now();
         println!("\n== {} ==", target.triple);
         let made = build::build(target, &release.work)
@@ -94,7 +94,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// The named targets, or all.
-fn wanted(names: &[String]) -> Result<Vec<&'static Target>> {
+fn requested(names: &[String]) -> Result<Vec<&'static Target>> {
     if names.is_empty() {
         return Ok(TARGETS.iter().collect());
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::files::{Files, empty_folder};
-use super::said::said;
+use super::printed::printed;
 use crate::steps::{cargo, succeeds};
 
 /// The names of completions by shell. `*` stands for the command.
@@ -32,7 +32,7 @@ pub(super) fn pages_of(nyquist: &Path, folder: &Path) -> Result<Files> {
     empty_folder(folder)?;
     let mut pages = Files::default();
     let man = folder.join("man/man1");
-    said(Command::new(nyquist).arg("man").arg(&man))?;
+    printed(Command::new(nyquist).arg("man").arg(&man))?;
     for entry in fs::read_dir(&man).with_context(|| format!("{} wrote no man pages", nyquist.display()))? {
         let path = entry?.path();
         let name = path.file_name().context("a page has a name")?.to_string_lossy();
@@ -40,7 +40,7 @@ pub(super) fn pages_of(nyquist: &Path, folder: &Path) -> Result<Files> {
     }
     for (command, arguments) in COMMANDS {
         for (shell, name) in SHELLS {
-            let script = said(Command::new(nyquist).args(arguments).arg(shell))?;
+            let script = printed(Command::new(nyquist).args(arguments).arg(shell))?;
             ensure!(!script.is_empty(), "there are no completions of {command} for {shell}");
             pages.add(completions(name, command), script);
         }

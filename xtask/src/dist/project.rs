@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::said::said;
+use super::printed::printed;
 use crate::steps::cargo;
 
 /// The project at the time of a release.
@@ -39,7 +39,7 @@ impl Project {
 
 /// What Cargo.toml says of the package `nyquist`.
 pub(super) fn package() -> Result<Value> {
-    let metadata = said(&mut cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
+    let metadata = printed(&mut cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let mut metadata: Value = serde_json::from_str(&metadata).context("cargo's metadata is not JSON")?;
     let packages = metadata["packages"].as_array_mut().context("cargo's metadata has no packages")?;
     let nyquist = packages.iter_mut().find(|package| package["name"] == "nyquist");
@@ -48,16 +48,16 @@ pub(super) fn package() -> Result<Value> {
 
 /// The time that `SOURCE_DATE_EPOCH` says, or that of the last commit. So the same commit makes the same files.
 fn time() -> Result<u64> {
-    let (said, from) = match std::env::var("SOURCE_DATE_EPOCH") {
+    let (printed, from) = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(time) => (time, "SOURCE_DATE_EPOCH"),
         Err(_) => {
             let mut git = Command::new("git");
             git.args(["log", "-1", "--format=%ct"]).current_dir(crate::paths::root());
             (
-                said(&mut git).context("set SOURCE_DATE_EPOCH, because there is no commit")?,
+                printed(&mut git).context("set SOURCE_DATE_EPOCH, because there is no commit")?,
                 "the commit's time",
             )
         }
     };
-    said.trim().parse().with_context(|| format!("{from} is not a number of seconds: {}", said.trim()))
+    printed.trim().parse().with_context(|| format!("{from} is not a number of seconds: {}", printed.trim()))
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::files::{Files, empty_folder};
+use super::printed::printed;
 use super::project::Project;
-use super::said::said;
 use super::target::Target;
 use super::{Release, contents, formula, pages};
 use crate::steps::succeeds_quietly;
@@ -43,7 +43,7 @@ fn compile(folder: &Path, version: &str) -> Result<PathBuf> {
     let program = folder.join("small");
     let mut compiler = Command::new("gcc");
     compiler.args(["-static", "-O1", "-s", "-o"]).arg(&program).arg(format!("-DVERSION=\"{version}\""));
-    said(compiler.arg(crate::paths::root().join("xtask/src/dist/small.c")))?;
+    printed(compiler.arg(crate::paths::root().join("xtask/src/dist/small.c")))?;
     Ok(program)
 }
 
@@ -73,7 +73,7 @@ fn check_formula(path: &Path, tally: &mut Tally) -> Result<()> {
         return Ok(());
     }
     for formula in [path.to_owned(), crate::paths::root().join("packaging/homebrew").join(formula::NAME)] {
-        said(Command::new("ruby").arg("-c").arg(formula))?;
+        printed(Command::new("ruby").arg("-c").arg(formula))?;
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ fn check_workflow(tally: &mut Tally) -> Result<()> {
         return Ok(());
     }
     let program = "import sys, yaml; print(*yaml.safe_load(open(sys.argv[1]))['jobs'])";
-    let jobs = said(Command::new("python3").args(["-c", program]).arg(&path))?;
+    let jobs = printed(Command::new("python3").args(["-c", program]).arg(&path))?;
     ensure!(jobs.split_whitespace().count() > 0, "{WORKFLOW} has no jobs");
     Ok(())
 }

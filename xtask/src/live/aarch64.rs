@@ -59,12 +59,12 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
     while at < end {
         let (kind, size) = (word(at) as u32, (word(at) >> 48) as usize);
         if kind == SAMPLE {
-            let words = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
-            let words: Vec<_> = words.filter(|word| *word < CONTEXT).collect();
+            let args = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
+            let args: Vec<_> = args.filter(|word| *word < CONTEXT).collect();
             // The address after the emulator's own code is where a signal interrupted the program. It is not
             // a return address.
-            let is_call = |depth: usize| depth > 0 && words[depth - 1] < 1 << 32;
-            let addresses = words.iter().enumerate();
+            let is_call = |depth: usize| depth > 0 && args[depth - 1] < 1 << 32;
+            let addresses = args.iter().enumerate();
             chains.push(addresses.map(|(depth, address)| address - u64::from(is_call(depth))).collect());
         }
         expect(size > 0, "a record of no bytes")?;
@@ -100,15 +100,15 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
         let in_program = |all: &[u64]| all.iter().copied().filter(|at| *at < 1 << 32).collect::<Vec<_>>();
         let root = stack.first().map(|frame| frame.function.as_str());
         expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;
-        let (found, mut wanted) = (in_program(&addresses), in_program(chain));
+        let (found, mut expected) = (in_program(&addresses), in_program(chain));
         // libgcc stops in the linker's stubs, which have no unwind information. The frames beyond them are
         // not compared.
-        if wanted.last().is_some_and(|last| stubs.contains(last)) {
-            let behind = found.get(wanted.len()..).unwrap_or_default();
-            wanted.extend_from_slice(behind);
+        if expected.last().is_some_and(|last| stubs.contains(last)) {
+            let behind = found.get(expected.len()..).unwrap_or_default();
+            expected.extend_from_slice(behind);
             ended_in_stubs += 1;
         }
-        expect_eq(&format!("the frames of sample {number}"), found, wanted)?;
+        expect_eq(&format!("the frames of sample {number}"), found, expected)?;
     }
     let few = chains.len() / 20;
     expect(ended_in_stubs <= few, format_args!("libgcc ended in stubs {ended_in_stubs} times"))?;

@@ -138,13 +138,13 @@ pub(super) fn decoded(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<Val
 fn python(
     test: &Context<'_>,
     script: &str,
-    words: &[String],
+    args: &[String],
     packages: &[Package],
 ) -> Result<Vec<Value>, Stop> {
     let folders = packages.iter().map(|package| Ok(pypi::folder_of(*package)?.display().to_string()));
     let folders = folders.collect::<Result<Vec<_>, Stop>>()?.join(":");
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let program = test.program("python3").env("PYTHONPATH", &folders).args(&["-c", script]).args(&words);
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let program = test.program("python3").env("PYTHONPATH", &folders).args(&["-c", script]).args(&args);
     Ok(serde_json::from_str(&program.run()?.succeeded()?.stdout_text())?)
 }
 
@@ -233,8 +233,8 @@ fn ingest(test: &Context<'_>) -> Verdict {
     expect(old[0].body.starts_with(&[0x1f, 0x8b]), "the body is no pprof")?;
     // What has neither path for a moment, as a proxy that starts again, gets the new one later.
     let receiver = Receiver::start(|number, _| Reply::Status(if number < 2 { 404 } else { 200 }, ""))?;
-    let said = agent(test, &["--push", &receiver.url], "shares", "2500").run()?.succeeded()?;
-    expect_contains("what is said", &said.stderr, " 1 lost")?;
+    let printed = agent(test, &["--push", &receiver.url], "shares", "2500").run()?.succeeded()?;
+    expect_contains("what is said", &printed.stderr, " 1 lost")?;
     let later: Vec<_> = receiver.posted().into_iter().skip(2).map(|request| request.path).collect();
     expect(
         !later.is_empty() && later.iter().all(|path| path.starts_with("/push.v1.")),
@@ -255,15 +255,15 @@ fn retries(test: &Context<'_>) -> Verdict {
     {
         let receiver = first(status)?;
         let push = format!("{kind}{}", receiver.url);
-        let said = agent(test, &["--push", &push], "shares", "2500").run()?.succeeded()?;
+        let printed = agent(test, &["--push", &push], "shares", "2500").run()?.succeeded()?;
         let posted = receiver.posted();
         let what = format!("{kind} {status}");
         expect(posted.len() > 1, format_args!("{what}: nothing more was sent"))?;
         let again = posted[1..].iter().any(|request| request.body == posted[0].body);
         expect_eq(&what, again, comes_again)?;
         let lost = if comes_again { "0 lost" } else { "1 lost" };
-        expect_contains(&what, &said.stderr, lost)?;
-        expect_contains(&what, &said.stderr, &format!("status {status}"))?;
+        expect_contains(&what, &printed.stderr, lost)?;
+        expect_contains(&what, &printed.stderr, &format!("status {status}"))?;
     }
     Ok(())
 }
@@ -343,8 +343,8 @@ fn configuration(test: &Context<'_>) -> Verdict {
     // Free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let metrics = port.to_string();
-    let words = ["agent", "--config", &shared, "--metrics", &metrics, "--"];
-    let call = test.nyquist(&words).path(&test.workload("shares")).args(&["60000"]);
+    let args = ["agent", "--config", &shared, "--metrics", &metrics, "--"];
+    let call = test.nyquist(&args).path(&test.workload("shares")).args(&["60000"]);
     let running = call.start()?;
     running.wait_until("a request", || !first.posted().is_empty())?;
     fs::write(&file, "push = 7z")?;

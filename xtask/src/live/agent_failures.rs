@@ -153,8 +153,8 @@ fn thousands(test: &Context<'_>) -> Verdict {
     let sleepers = test.program("sh").args(&["-c", &script]).start()?;
     sleepers.wait_for_file(&ready)?;
     let receiver = Receiver::start(|_, _| Reply::Status(200, ""))?;
-    let words = ["agent", "-a", "--every", "1", "--push", &receiver.url];
-    let running = test.nyquist(&words).start()?;
+    let args = ["agent", "-a", "--every", "1", "--push", &receiver.url];
+    let running = test.nyquist(&args).start()?;
     running.wait_until("a profile", || !receiver.posted().is_empty())?;
     let storm = test.program(test.workload("storm")).args(&["fork", "2000"]).start()?;
     let mut most = 0;

@@ -16,8 +16,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_official_client_gets_answers", server),
 ];
 
-fn ask(test: &Context<'_>, path: &Path, words: &[&str]) -> Result<Value, anyhow::Error> {
-    let finished = test.nyquist(&["query"]).path(path).args(words).args(&["--json"]).run()?.succeeded()?;
+fn ask(test: &Context<'_>, path: &Path, args: &[&str]) -> Result<Value, anyhow::Error> {
+    let finished = test.nyquist(&["query"]).path(path).args(args).args(&["--json"]).run()?.succeeded()?;
     Ok(serde_json::from_str(&finished.stdout_text())?)
 }
 
@@ -90,13 +90,13 @@ fn server(test: &Context<'_>) -> Verdict {
     let programs = test.nyquist_path().parent().unwrap_or(Path::new("/"));
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let call = test.program("python3").path(&client).path(&server).path(&recorded.path).args(&[&path]);
-    let said = call.env("PYTHONPATH", folder.display().to_string()).run()?.succeeded()?.stdout_text();
-    let said: Value = serde_json::from_str(&said)?;
-    expect_eq("the server", said["server"].as_str(), Some("nyquist"))?;
-    let tools = said["tools"].to_string();
+    let printed = call.env("PYTHONPATH", folder.display().to_string()).run()?.succeeded()?.stdout_text();
+    let printed: Value = serde_json::from_str(&printed)?;
+    expect_eq("the server", printed["server"].as_str(), Some("nyquist"))?;
+    let tools = printed["tools"].to_string();
     expect(["summary", "waits", "source"].iter().all(|tool| tools.contains(tool)), &tools)?;
-    let text = |name: &str| said["answers"][name]["text"].as_str().unwrap_or_default().to_owned();
-    let is_error = |name: &str| said["answers"][name]["is_error"].as_bool();
+    let text = |name: &str| printed["answers"][name]["text"].as_str().unwrap_or_default().to_owned();
+    let is_error = |name: &str| printed["answers"][name]["is_error"].as_bool();
     expect_contains("the summary", &text("summary"), "parse")?;
     expect_contains("the waits", &text("waits"), "lock")?;
     expect_contains("the source", &text("source"), "pthread_mutex_lock")?;

@@ -142,9 +142,9 @@ fn pprof(test: &Context<'_>) -> Verdict {
 /// The cumulative sums of `go tool pprof -top`: flat, its share, the sum of shares, cum, its share, and the function.
 fn cumulative(printed: &str) -> BTreeMap<&str, f64> {
     let row = |line: &'_ str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (function, _) = KNOWN.into_iter().find(|(function, _)| words.get(5) == Some(function))?;
-        Some((function, words.get(3)?.trim_end_matches('B').parse().ok()?))
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let (function, _) = KNOWN.into_iter().find(|(function, _)| args.get(5) == Some(function))?;
+        Some((function, args.get(3)?.trim_end_matches('B').parse().ok()?))
     };
     printed.lines().filter_map(row).collect()
 }

@@ -35,13 +35,13 @@ fn compiled(test: &Context<'_>, name: &str, source: &str, options: &[&str]) -> R
 }
 
 /// Checks that a program is recorded without its allocations, and what is said of them.
-fn expect_without(test: &Context<'_>, command: &[&str], said: [&str; 2]) -> Verdict {
+fn expect_without(test: &Context<'_>, command: &[&str], printed: [&str; 2]) -> Verdict {
     let recorded = test.record_command(command).options(&["--alloc"]).run()?;
     let stderr = &recorded.finished.stderr;
     expect_eq("the status", recorded.finished.code(), 0)?;
     let line = stderr.lines().find(|line| line.contains("allocations are not recorded: "));
     let line = line.with_context(|| format!("nothing is said of allocations: {stderr}"))?;
-    for part in said {
+    for part in printed {
         expect_contains("what is said", line, part)?;
     }
     expect(!recorded.profile.threads.is_empty(), "no CPU time was recorded")

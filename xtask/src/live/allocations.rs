@@ -98,8 +98,8 @@ fn expect_error(test: &Context<'_>, recorded: &Recorded, rate: f64) -> Verdict {
     let row = rows.into_iter().find(|row| row["function"] == "temps").context("temps is missing")?;
     let total = row["total"].as_f64().context("no total")?;
     let error = (rate * total).sqrt();
-    let stated = row["total_error"].as_f64().context("no error")?;
-    expect((stated - error).abs() <= 1e-6 * error, format_args!("the error is {stated}, not {error}"))?;
+    let declared = row["total_error"].as_f64().context("no error")?;
+    expect((declared - error).abs() <= 1e-6 * error, format_args!("the error is {declared}, not {error}"))?;
     let table = test.nyquist(&["report", "--event", "total"]).path(&recorded.path).run()?.succeeded()?;
     let share = format!("± {:.1}%", 100.0 * error / total);
     let table = table.stdout_text();
@@ -145,7 +145,7 @@ fn headings(test: &Context<'_>) -> Verdict {
     expect_contains("the summary", &summary, "measure: total")?;
     for (what, text) in [("report", report), ("picture", drawn), ("summary", summary)] {
         let of_time = ["kernel 0", "kernel share", "user 1", "not sampled"];
-        let found = of_time.iter().find(|words| text.contains(**words));
+        let found = of_time.iter().find(|args| text.contains(**args));
         expect(found.is_none(), format_args!("the {what} of bytes says {found:?}: {text}"))?;
     }
     Ok(())
@@ -208,10 +208,10 @@ fn script(test: &Context<'_>) -> Verdict {
     let folder = test.fresh("work");
     fs::create_dir_all(&folder).map_err(anyhow::Error::from)?;
     let folder = folder.display().to_string();
-    let words = ["sh", "-c", SCRIPT, "sh", &folder];
-    let alone = test.program(words[0]).args(&words[1..]).run()?.succeeded()?;
+    let args = ["sh", "-c", SCRIPT, "sh", &folder];
+    let alone = test.program(args[0]).args(&args[1..]).run()?.succeeded()?;
     for rate in ["524288", "1"] {
-        let recorded = test.record_command(&words).options(&["--alloc", "--alloc-rate", rate]).run()?;
+        let recorded = test.record_command(&args).options(&["--alloc", "--alloc-rate", rate]).run()?;
         expect_eq("the status", recorded.finished.code(), 0)?;
         expect_eq("the script's output", recorded.finished.stdout_text(), alone.stdout_text())?;
     }

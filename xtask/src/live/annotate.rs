@@ -23,8 +23,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_terminal_gets_what_fits_it", terminal),
 ];
 
-fn annotate(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, anyhow::Error> {
-    Ok(test.nyquist(&["annotate"]).args(words).path(path).run()?.succeeded()?.stdout_text())
+fn annotate(test: &Context<'_>, args: &[&str], path: &Path) -> Result<String, anyhow::Error> {
+    Ok(test.nyquist(&["annotate"]).args(args).path(path).run()?.succeeded()?.stdout_text())
 }
 
 /// The number of the line with this mark in a file, counted from 1.
@@ -72,8 +72,8 @@ fn inlined(test: &Context<'_>) -> Verdict {
     let json: Value = serde_json::from_str(&text)?;
     let lines = lines_of(&json, "inlines.rs");
     let total = |mark: &str| -> Result<u64, anyhow::Error> {
-        let wanted = marked("inlines.rs", mark)? as u64;
-        Ok(lines.iter().find(|(line, ..)| *line == wanted).map_or(0, |(_, _, total)| *total))
+        let expected = marked("inlines.rs", mark)? as u64;
+        Ok(lines.iter().find(|(line, ..)| *line == expected).map_or(0, |(_, _, total)| *total))
     };
     let whole = json["total"].as_u64().unwrap_or(0);
     expect_measured(whole > 100, format_args!("outer_frame has {whole} samples"))?;
@@ -142,8 +142,8 @@ fn missing(test: &Context<'_>) -> Verdict {
 /// and the toolchain is hidden.
 fn folded(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
-    let annotate = |words: &[&str]| -> Result<String, anyhow::Error> {
-        let call = test.nyquist(&["annotate"]).args(words).path(&recorded.path);
+    let annotate = |args: &[&str]| -> Result<String, anyhow::Error> {
+        let call = test.nyquist(&["annotate"]).args(args).path(&recorded.path);
         Ok(call
             .env("RUSTUP_HOME", test.path("no-rustup").display().to_string())
             .run()?
@@ -151,13 +151,13 @@ fn folded(test: &Context<'_>) -> Verdict {
             .stdout_text())
     };
     for options in [&["--source"][..], &["--hottest", "--source"]] {
-        let words = [&["outer_frame"], options].concat();
-        let text = annotate(&words)?;
+        let args = [&["outer_frame"], options].concat();
+        let text = annotate(&args)?;
         let folded = text.lines().filter(|line| line.contains("without source here (-v lists them)"));
         expect_eq("lines for what is inlined", folded.count(), 1)?;
         let body = text.split_once("TOTAL").map_or("", |(_, body)| body);
         expect(!body.contains("library/"), format_args!("a file without source is listed:\n{text}"))?;
-        let all = annotate(&[&words[..], &["-v"]].concat())?;
+        let all = annotate(&[&args[..], &["-v"]].concat())?;
         expect(!all.contains("-v lists them"), format_args!("folded all the same:\n{all}"))?;
         expect(all.lines().count() > text.lines().count(), format_args!("no more lines:\n{all}"))?;
         expect(!all.contains("/rustc/"), format_args!("the library's paths are long:\n{all}"))?;
@@ -191,14 +191,14 @@ fn library_source(test: &Context<'_>) -> Verdict {
 
 fn unknown(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    for (words, said) in [
+    for (args, printed) in [
         (["annotate", "no_such"], "no function with samples matches `no_such`"),
         (["annotate", "f-99999"], "there is no function f-99999"),
         (["annotate", "alp(ha"], "unclosed group (at character 4)"),
     ] {
-        let finished = test.nyquist(&words).path(&recorded.path).run()?;
+        let finished = test.nyquist(&args).path(&recorded.path).run()?;
         expect_eq("the status", finished.code(), 1)?;
-        expect_contains("stderr", &finished.stderr, said)?;
+        expect_contains("stderr", &finished.stderr, printed)?;
     }
     Ok(())
 }

@@ -45,7 +45,8 @@ fn stripped_assembly(test: &Context<'_>) -> Verdict {
         own.and_then(|own| stack.get(own.checked_sub(1)?)).is_some_and(|caller| of_program(&caller))
     };
     let held = profile.share_of_stacks(|stack| is_deep(stack) && is_direct(stack) || is_truncated(stack));
-    let wanted: f64 = FUNCTIONS.iter().map(|part| recorded.true_share(part)).sum::<anyhow::Result<f64>>()?;
-    let verdict = expect_share("with the caller, or truncated", held, wanted, profile.count());
+    let expected: f64 =
+        FUNCTIONS.iter().map(|part| recorded.true_share(part)).sum::<anyhow::Result<f64>>()?;
+    let verdict = expect_share("with the caller, or truncated", held, expected, profile.count());
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))
 }

@@ -161,15 +161,15 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
     end(target)?;
     let profile = Profile::read(&output)?;
     for loop_function in ["main_loop", "helper_loop"] {
-        let wanted = gdb_callers(&by_gdb.stdout_text(), loop_function);
+        let expected = gdb_callers(&by_gdb.stdout_text(), loop_function);
         expect(
-            wanted.len() >= 2,
+            expected.len() >= 2,
             format_args!("gdb shows no callers of {loop_function}: {}", by_gdb.stdout_text()),
         )?;
         let agreeing = profile.share_of_stacks(|stack| {
             let names: Vec<&str> = stack.iter().rev().map(|frame| plain(&frame.function)).collect();
             let start = names.iter().position(|name| *name == loop_function);
-            start.is_some_and(|start| names[start..] == wanted)
+            start.is_some_and(|start| names[start..] == expected)
         });
         let all = profile.total_share(loop_function);
         let found = profile
@@ -181,7 +181,7 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
         let held = all > 0.0 && agreeing > all * 0.99;
         expect_measured(
             held,
-            format_args!("{agreeing:.3} of {all:.3} agree: gdb says {wanted:?}, the profile {found:?}"),
+            format_args!("{agreeing:.3} of {all:.3} agree: gdb says {expected:?}, the profile {found:?}"),
         )?;
     }
     Ok(())
@@ -322,8 +322,8 @@ fn ending(test: &Context<'_>) -> Verdict {
                 expect(is_said || Profile::read(&output)?.total() > 0.0, "nothing, without a word")?;
             } else {
                 refused += 1;
-                let wanted = format!("error: there is no process {pid}\n\nhint: `ps -e` lists");
-                expect(finished.stderr.starts_with(&wanted), &finished.stderr)?;
+                let expected = format!("error: there is no process {pid}\n\nhint: `ps -e` lists");
+                expect(finished.stderr.starts_with(&expected), &finished.stderr)?;
                 expect_eq("lines", finished.stderr.lines().count(), 3)?;
                 expect_eq("the status", finished.code(), 1)?;
                 expect(!output.exists(), "a profile of nothing was left behind")?;

@@ -132,8 +132,8 @@ fn ends_while_attached(test: &Context<'_>) -> Verdict {
             target.wait()?;
             if !finished.status.success() {
                 refused += 1;
-                let wanted = format!("error: there is no process {pid}\n\nhint: `ps -e` lists");
-                expect(finished.stderr.starts_with(&wanted), &finished.stderr)?;
+                let expected = format!("error: there is no process {pid}\n\nhint: `ps -e` lists");
+                expect(finished.stderr.starts_with(&expected), &finished.stderr)?;
                 expect(!started.exists(), format_args!("{backend}: the command was started"))?;
                 expect(!output.exists(), "a profile of nothing was left behind")?;
             }

@@ -67,7 +67,7 @@ pub(super) fn is_disturbance(stolen: Duration, took: Duration) -> bool {
     stolen > took / MIN_DISTURBANCE_DIVISOR
 }
 
-/// How long the hypervisor has held CPUs that wanted to run. The kernel counts this in hundredths of a second
+/// How long the hypervisor has held CPUs that requested to run. The kernel counts this in hundredths of a second
 /// (`steal` in `proc_stat(5)`).
 pub(super) fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();

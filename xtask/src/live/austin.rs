@@ -81,10 +81,10 @@ fn run_austin(test: &Context<'_>, options: &[&str], name: &str) -> Result<String
     // `python3` may be a script, which Austin does not accept as a Python program.
     let program = "import sys; print(sys.executable)";
     let python = test.program("python3").args(&["-c", program]).run()?.succeeded()?.stdout_text();
-    let words = [&["-t", "30s", "-i", "1ms", "-o", &file][..], options, &[python.trim(), &source]].concat();
+    let args = [&["-t", "30s", "-i", "1ms", "-o", &file][..], options, &[python.trim(), &source]].concat();
     // Austin ends without a sample if it inspects a process that is just starting.
     for _ in 0..TRIES {
-        let is_done = test.program(&austin).args(&words).run()?.status.success();
+        let is_done = test.program(&austin).args(&args).run()?.status.success();
         if is_done && std::fs::metadata(&file)?.len() > MIN_BYTES {
             return Ok(file);
         }
@@ -102,8 +102,8 @@ fn theirs(test: &Context<'_>, file: &str, value: &str) -> Result<Sums, Stop> {
 
 /// The sums in the report, in µs or bytes. Samples without a stack are the rest of the total weight.
 fn ours(test: &Context<'_>, file: &str, value: &str) -> Result<Sums, Stop> {
-    let words = ["report", "--json", "--limit", "0", "--event", value, file];
-    let text = test.nyquist(&words).run()?.succeeded()?.stdout_text();
+    let args = ["report", "--json", "--limit", "0", "--event", value, file];
+    let text = test.nyquist(&args).run()?.succeeded()?.stdout_text();
     let json: Value = serde_json::from_str(&text)?;
     let interval = json["interval_ns"].as_u64().unwrap_or_default();
     let unit = if value == "memory" { 1 } else { 1000 };
@@ -143,8 +143,8 @@ fn text(test: &Context<'_>) -> Verdict {
     let modules = pypi::folder_of(READER)?.display().to_string();
     // `mojo2austin` does the same.
     let script = [WITH_INVALID, "from austin.format.collapsed_stack import main\nmain()"].concat();
-    let words = ["-c", &script, &file, &converted];
-    test.program("python3").env("PYTHONPATH", &modules).args(&words).run()?.succeeded()?;
+    let args = ["-c", &script, &file, &converted];
+    test.program("python3").env("PYTHONPATH", &modules).args(&args).run()?.succeeded()?;
     expect_eq("the text", ours(test, &converted, "cpu")?, ours(test, &file, "cpu")?)?;
     // Austin's own text comes from a separate run.
     let full = run_austin(test, &["-f", "-g"], "x.text")?;

@@ -35,7 +35,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_small_file_of_a_profile_beyond_memory", beyond_memory),
     Test::new("a_file_that_may_not_be_read", forbidden),
     Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick(),
-    Test::new("words_that_are_not_understood", words).quick(),
+    Test::new("words_that_are_not_understood", args).quick(),
     Test::new("unknown_words_are_refused_under_other_names", words_under_other_names),
     Test::new("help_and_versions_are_no_errors", help),
 ];
@@ -89,8 +89,8 @@ fn beyond_memory(test: &Context<'_>) -> Verdict {
             let call = test.nyquist(command).path(&path).env("NYQUIST_MAX_MEMORY", "64M");
             let finished = call.run()?;
             expect_eq(&format!("the status of {command:?} of {what}"), finished.status.code(), Some(1))?;
-            let wanted = format!("cannot load {}: it needs more than 64 MiB of memory", path.display());
-            expect_contains(what, &finished.stderr, &wanted)?;
+            let expected = format!("cannot load {}: it needs more than 64 MiB of memory", path.display());
+            expect_contains(what, &finished.stderr, &expected)?;
             expect_contains(what, &finished.stderr, "hint: --max-memory")?;
         }
         // Each call writes its output to two files.
@@ -180,19 +180,19 @@ fn expect_not_understood(call: Invocation<'_>, sentence: &str, hints: &[&str], h
     let finished = call.run()?;
     let help = format!("`{help} --help` lists ");
     let hints: Vec<&str> = hints.iter().copied().chain([help.as_str()]).collect();
-    let wanted = format!("error: {sentence}\n\nhint: {}", hints.join("\nhint: "));
-    expect(finished.stderr.starts_with(&wanted), format_args!("{:?}, not {wanted:?}", finished.stderr))?;
-    expect_eq("lines that follow", finished.stderr[wanted.len()..].matches('\n').count(), 1)?;
+    let expected = format!("error: {sentence}\n\nhint: {}", hints.join("\nhint: "));
+    expect(finished.stderr.starts_with(&expected), format_args!("{:?}, not {expected:?}", finished.stderr))?;
+    expect_eq("lines that follow", finished.stderr[expected.len()..].matches('\n').count(), 1)?;
     expect_eq("the status", finished.status.code(), Some(2))?;
     expect(finished.stdout.is_empty(), "something was printed on the standard output")
 }
 
 /// The command that is given with wrong words is not started.
-fn words(test: &Context<'_>) -> Verdict {
+fn args(test: &Context<'_>) -> Verdict {
     for (line, sentence, hints) in WORDS {
-        let (words, started) = (line.split(' ').collect::<Vec<_>>(), test.fresh("started"));
-        let call = test.nyquist(&words).args(&["--", "touch"]).path(&started);
-        expect_not_understood(call, sentence, hints, &format!("nyquist {}", words[0]))?;
+        let (args, started) = (line.split(' ').collect::<Vec<_>>(), test.fresh("started"));
+        let call = test.nyquist(&args).args(&["--", "touch"]).path(&started);
+        expect_not_understood(call, sentence, hints, &format!("nyquist {}", args[0]))?;
         expect(!started.exists(), format_args!("{line}: the command was started"))?;
     }
     let usage = [
@@ -264,13 +264,13 @@ fn words_under_other_names(test: &Context<'_>) -> Verdict {
 
 /// Output that the user requested is no error, and goes to the standard output.
 fn help(test: &Context<'_>) -> Verdict {
-    for (words, part) in [
+    for (args, part) in [
         (&["--help"][..], "Usage: nyquist <COMMAND>"),
         (&["record", "--help"], "Usage: nyquist record [OPTIONS]"),
         (&["--version"], "nyquist "),
         (&["cargo", "--help"], "Usage: cargo nyquist"),
     ] {
-        let finished = test.nyquist(words).run()?.succeeded()?;
+        let finished = test.nyquist(args).run()?.succeeded()?;
         expect_contains("stdout", &finished.stdout_text(), part)?;
         expect_eq("stderr", finished.stderr, String::new())?;
     }

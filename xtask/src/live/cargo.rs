@@ -77,9 +77,9 @@ fn write(test: &Context<'_>, files: &[(&str, &str)]) -> Result<()> {
 }
 
 /// A call of cargo that builds into the test's own folder.
-fn cargo<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
+fn cargo<'a>(test: &'a Context<'a>, args: &[&str]) -> Invocation<'a> {
     let target = test.path("target").display().to_string();
-    with_tool_chain(test, test.program("cargo").args(words)).env("CARGO_TARGET_DIR", target)
+    with_tool_chain(test, test.program("cargo").args(args)).env("CARGO_TARGET_DIR", target)
 }
 
 /// Uses the toolchain and the packages of the user who runs the tests, and puts the tested `nyquist` first in
@@ -96,8 +96,8 @@ pub(super) fn with_tool_chain<'a>(test: &'a Context<'a>, call: Invocation<'a>) -
         .env("PATH", format!("{}:{path}", programs.display()))
 }
 
-pub(super) fn cargo_nyquist<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
-    cargo(test, &[&["nyquist"], words].concat())
+pub(super) fn cargo_nyquist<'a>(test: &'a Context<'a>, args: &[&str]) -> Invocation<'a> {
+    cargo(test, &[&["nyquist"], args].concat())
 }
 
 fn run(test: &Context<'_>) -> Verdict {
@@ -138,10 +138,10 @@ fn surroundings(test: &Context<'_>) -> Verdict {
         ],
     )?;
     let plain = ["--config", "profile.release.debug=\"limited\"", "--config", "profile.release.strip=false"];
-    let wanted = cargo(test, &[&["run", "--release", "-q"], &plain[..]].concat()).run()?.succeeded()?;
+    let expected = cargo(test, &[&["run", "--release", "-q"], &plain[..]].concat()).run()?.succeeded()?;
     let found = cargo_nyquist(test, &["-s", "-q"]).run()?.succeeded()?;
-    expect_contains("what cargo run shows", &wanted.stdout_text(), "FROM_CONFIG=")?;
-    same_lines(&found.stdout_text(), &wanted.stdout_text())
+    expect_contains("what cargo run shows", &expected.stdout_text(), "FROM_CONFIG=")?;
+    same_lines(&found.stdout_text(), &expected.stdout_text())
 }
 
 fn test_surroundings(test: &Context<'_>) -> Verdict {
@@ -156,11 +156,11 @@ fn test_surroundings(test: &Context<'_>) -> Verdict {
         ],
     )?;
     let call = cargo(test, &["test", "--release", "-q", "--lib", "--", "--nocapture", "--test-threads=1"]);
-    let wanted = call.run()?.succeeded()?;
+    let expected = call.run()?.succeeded()?;
     let found = cargo_nyquist(test, &["test", "shows", "-s", "-q"]).run()?.succeeded()?;
     expect(test.path("profile.json.gz").exists(), "the profile is not where the command was typed")?;
     expect_contains("the folder", &found.stdout_text(), "/inner\n")?;
-    same_lines(&own_lines(&found), &own_lines(&wanted))
+    same_lines(&own_lines(&found), &own_lines(&expected))
 }
 
 /// The lines that the program itself prints, without libtest's output and without names that change with each
@@ -172,25 +172,25 @@ fn own_lines(finished: &Finished) -> String {
     own.map(|line| line.trim_start_matches("test shows ... ")).collect::<Vec<_>>().join("\n")
 }
 
-fn same_lines(found: &str, wanted: &str) -> Verdict {
+fn same_lines(found: &str, expected: &str) -> Verdict {
     // Under the recorder, a program also gets a variable that says where its markers go.
     let differs = ["LD_LIBRARY_PATH=", "OUT_DIR=", "NYQUIST_MARKER_DIR="];
     let of_build = |line: &&str| differs.iter().any(|name| line.starts_with(name));
     let without_hashes = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !of_build(line)).map(str::to_owned).collect()
     };
-    for line in text_difference(&without_hashes(found), &without_hashes(wanted)) {
+    for line in text_difference(&without_hashes(found), &without_hashes(expected)) {
         expect(false, format_args!("only one has {line:?}"))?;
     }
     let search_path =
         |text: &str| text.lines().any(|line| line.starts_with("LD_LIBRARY_PATH=") && line.contains("/out"));
-    expect_eq("the search path of libraries", search_path(found), search_path(wanted))
+    expect_eq("the search path of libraries", search_path(found), search_path(expected))
 }
 
-fn text_difference<'a>(found: &'a [String], wanted: &'a [String]) -> Vec<&'a String> {
+fn text_difference<'a>(found: &'a [String], expected: &'a [String]) -> Vec<&'a String> {
     let only =
         |these: &'a [String], those: &'a [String]| these.iter().filter(move |line| !those.contains(line));
-    only(found, wanted).chain(only(wanted, found)).collect()
+    only(found, expected).chain(only(expected, found)).collect()
 }
 
 fn statuses(test: &Context<'_>) -> Verdict {
@@ -207,10 +207,10 @@ fn statuses(test: &Context<'_>) -> Verdict {
         expect_eq("the program's status", finished.code(), code)?;
     }
     fs::remove_file(test.path("profile.json.gz"))?;
-    for words in [&["--bin", "nope"][..], &["--example", "nope"], &["example"], &["bench", "--bench", "nope"]]
+    for args in [&["--bin", "nope"][..], &["--example", "nope"], &["example"], &["bench", "--bench", "nope"]]
     {
-        let finished = cargo_nyquist(test, &[words, &["-s"]].concat()).run()?;
-        expect_eq(&format!("the status of {words:?}"), finished.code(), 101)?;
+        let finished = cargo_nyquist(test, &[args, &["-s"]].concat()).run()?;
+        expect_eq(&format!("the status of {args:?}"), finished.code(), 101)?;
         expect_contains("stderr", &finished.stderr, "error: ")?;
     }
     let finished = cargo_nyquist(test, &["bench", "-s"]).run()?;
@@ -250,8 +250,8 @@ fn several(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, part)?;
     }
     expect(!test.path("target").exists(), "something was built")?;
-    for words in [&["--bin", "third"][..], &["-p", "two", "--bin", "third"], &["run", "--bin", "third"]] {
-        let finished = cargo_nyquist(test, &[words, &["-s"]].concat()).run()?.succeeded()?;
+    for args in [&["--bin", "third"][..], &["-p", "two", "--bin", "third"], &["run", "--bin", "third"]] {
+        let finished = cargo_nyquist(test, &[args, &["-s"]].concat()).run()?.succeeded()?;
         expect_contains("stdout", &finished.stdout_text(), "this is third")?;
     }
     let finished = cargo_nyquist(test, &["-s", "-p", "one"]).run()?.succeeded()?;
@@ -323,8 +323,8 @@ fn bench(test: &Context<'_>) -> Verdict {
             ("benches/like_criterion.rs", &main_with(&knows_option)),
         ],
     )?;
-    let shown = |words: &[&str]| -> Result<String> {
-        Ok(cargo_nyquist(test, &[&["bench", "-s"], words].concat()).run()?.succeeded()?.stdout_text())
+    let shown = |args: &[&str]| -> Result<String> {
+        Ok(cargo_nyquist(test, &[&["bench", "-s"], args].concat()).run()?.succeeded()?.stdout_text())
     };
     expect_contains("own", &shown(&["--bench", "own", "sort"])?, r#"["--bench", "sort"]"#)?;
     let criterion = shown(&["--bench", "like_criterion", "sort", "--", "--noplot"])?;
@@ -391,8 +391,8 @@ fn failing() { panic!("on purpose"); }"#;
             ),
         ],
     )?;
-    let shown = |words: &[&str]| -> Result<String> {
-        Ok(cargo_nyquist(test, &[&["test", "-s"], words].concat()).run()?.succeeded()?.stdout_text())
+    let shown = |args: &[&str]| -> Result<String> {
+        Ok(cargo_nyquist(test, &[&["test", "-s"], args].concat()).run()?.succeeded()?.stdout_text())
     };
     let exact = shown(&["deep"])?;
     expect(exact.contains("deep: ") && !exact.contains("nesting: "), "not the test of that name alone ran")?;
@@ -451,7 +451,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
             let text = call.run()?.succeeded()?.stdout_text();
             Ok(text.trim().split('|').filter(|flag| !flag.is_empty()).map(str::to_owned).collect())
         };
-        let wanted = flags(cargo(test, &["run", "--release", "-q"]))?;
+        let expected = flags(cargo(test, &["run", "--release", "-q"]))?;
         let mut found = flags(cargo_nyquist(test, &["--frame-pointers", "-s", "-q"]))?;
         let what = format!("{config:?} with {variables:?}");
         expect(
@@ -459,7 +459,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
             format_args!("{what}: the flag is missing: {found:?}"),
         )?;
         found.retain(|flag| flag != FLAG);
-        expect_eq(&what, found, wanted)?;
+        expect_eq(&what, found, expected)?;
     }
     Ok(())
 }
@@ -513,13 +513,13 @@ fn host(test: &Context<'_>) -> Result<String> {
 
 fn warnings(test: &Context<'_>) -> Verdict {
     write(test, &[("Cargo.toml", &manifest("demo", "")), ("src/main.rs", "fn main() {}")])?;
-    let said = |call: Invocation<'_>| -> Result<String> { Ok(call.run()?.succeeded()?.stderr) };
-    let good = said(cargo_nyquist(test, &["-s"]))?;
+    let printed = |call: Invocation<'_>| -> Result<String> { Ok(call.run()?.succeeded()?.stderr) };
+    let good = printed(cargo_nyquist(test, &["-s"]))?;
     expect(!good.contains("warning"), format_args!("a good build is warned of: {good}"))?;
-    let slow = said(cargo_nyquist(test, &["-s", "--profile", "dev"]))?;
+    let slow = printed(cargo_nyquist(test, &["-s", "--profile", "dev"]))?;
     expect_contains("stderr", &slow, "without optimisation")?;
     expect_contains("stderr", &slow, "[profile.dev]\n  opt-level = 3")?;
-    let bare = said(cargo_nyquist(test, &["-s"]).env("RUSTFLAGS", "-Cstrip=symbols"))?;
+    let bare = printed(cargo_nyquist(test, &["-s"]).env("RUSTFLAGS", "-Cstrip=symbols"))?;
     expect_contains("stderr", &bare, "no debug info")?;
     expect_contains("stderr", &bare, "debug = \"limited\"")
 }

@@ -34,8 +34,8 @@ fn expect_library(test: &Context<'_>, by: By, as_user: bool) -> Verdict {
         let place = |name: &str| stack.iter().position(|frame| frame.function == name);
         place("main").is_some() && place("main") < place("plugin_inner")
     });
-    let wanted = recorded.true_share("plugin_inner")?;
-    expect_share("the library and its caller", held, wanted, recorded.profile.count())?;
+    let expected = recorded.true_share("plugin_inner")?;
+    expect_share("the library and its caller", held, expected, recorded.profile.count())?;
     let frame = recorded.profile.frame_of(|frame| frame.function == "plugin_inner");
     expect_eq("its lib", frame.and_then(|frame| frame.lib), Some("memfd:in-memory".to_owned()))
 }
@@ -59,8 +59,8 @@ fn moved(test: &Context<'_>) -> Verdict {
             let place = |name: &str| stack.iter().position(|frame| frame.function == name);
             place("main").is_some() && place("main") < place("outer") && place("outer") < place("inner")
         });
-        let wanted = recorded.true_share("inner")?;
-        expect_share("the moved functions and their caller", held, wanted, recorded.profile.count())?;
+        let expected = recorded.true_share("inner")?;
+        expect_share("the moved functions and their caller", held, expected, recorded.profile.count())?;
         let line = recorded.profile.frame_of(|frame| frame.function == "inner" && frame.line.is_some());
         expect_eq("its lib", line.and_then(|frame| frame.lib), Some("moved_code".to_owned()))?;
     }

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     /// The number of tests so far, which numbers them.
     count: AtomicU32,
     /// Whether a test has failed, so that its files are kept.
-    kept: AtomicBool,
+    retained: AtomicBool,
 }
 
 impl Shared {
@@ -51,14 +51,14 @@ impl Shared {
             bail!("cannot copy the workloads to {}", folder.display());
         }
         open_to_all(&folder.join("workloads"))?;
-        Ok(Self { folder, nyquist, count: AtomicU32::new(0), kept: AtomicBool::new(false) })
+        Ok(Self { folder, nyquist, count: AtomicU32::new(0), retained: AtomicBool::new(false) })
     }
 }
 
 impl Drop for Shared {
     /// Keeps the files if a test has failed, together with the programs that made them.
     fn drop(&mut self) {
-        if !self.kept.load(Ordering::Relaxed) {
+        if !self.retained.load(Ordering::Relaxed) {
             drop(fs::remove_dir_all(&self.folder));
         }
     }
@@ -131,7 +131,7 @@ impl<'a> Context<'a> {
 
     /// Keeps the files of the test after the run.
     pub(crate) fn keep(&self) {
-        self.shared.kept.store(true, Ordering::Relaxed);
+        self.shared.retained.store(true, Ordering::Relaxed);
     }
 
     /// A text in which variables replace the long folder names. Its last line sets them, so that its commands
@@ -153,8 +153,9 @@ impl<'a> Context<'a> {
 
     /// The processes that the test has started, in any group or session.
     fn processes(&self) -> impl Iterator<Item = u32> + use<> {
-        let wanted = format!("{MARK}={}", self.mark).into_bytes();
-        let is_own = move |pid: &u32| environment_of(*pid).split(|byte| *byte == 0).any(|own| own == wanted);
+        let expected = format!("{MARK}={}", self.mark).into_bytes();
+        let is_own =
+            move |pid: &u32| environment_of(*pid).split(|byte| *byte == 0).any(|own| own == expected);
         numbers_in("/proc").filter(is_own)
     }
 

@@ -95,8 +95,8 @@ fn by_plain_user(test: &Context<'_>) -> Verdict {
 /// The program ends before or soon after the first periodic reading.
 fn used_last(test: &Context<'_>) -> Verdict {
     let output = format!("of={}", test.path("written").display());
-    let words = ["dd", "if=/dev/zero", &output, "bs=1M", "count=24", "status=none"];
-    let profile = test.record_command(&words).run_well()?.profile;
+    let args = ["dd", "if=/dev/zero", &output, "bs=1M", "count=24", "status=none"];
+    let profile = test.record_command(&args).run_well()?.profile;
     let counters = profile.json["counters"].as_array().cloned().unwrap_or_default();
     for name in ["Read", "Written"] {
         let pid = counters.iter().find(|counter| counter["name"] == name).map(|counter| &counter["pid"]);

@@ -209,8 +209,8 @@ fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict
 /// As many stacks have marked frames as the message says were completed. The marks begin at the root, and do
 /// not reach the innermost frame.
 fn expect_marked(profile: &Profile, stderr: &str) -> Verdict {
-    let said = stderr.lines().find(|line| line.contains(COMPLETED)).unwrap_or_default();
-    let digits: String = said.split(" stack").next().unwrap_or_default().replace(',', "");
+    let printed = stderr.lines().find(|line| line.contains(COMPLETED)).unwrap_or_default();
+    let digits: String = printed.split(" stack").next().unwrap_or_default().replace(',', "");
     let mut marked = 0;
     for (stack, _) in profile.stacks() {
         let is_marked: Vec<bool> =
@@ -387,8 +387,8 @@ fn no_callers(test: &Context<'_>) -> Verdict {
     let functions = |stack: &[&Frame]| stack.iter().filter(is_own).count();
     let deeper = recorded.profile.share_of_stacks(|stack| functions(stack) > 1);
     expect_eq("the share of stacks with callers", deeper, 0.0)?;
-    let (found, wanted) = (recorded.profile.self_share("alpha"), recorded.true_share("alpha")?);
-    super::expect::expect_share("alpha itself", found, wanted, recorded.profile.count())
+    let (found, requested) = (recorded.profile.self_share("alpha"), recorded.true_share("alpha")?);
+    super::expect::expect_share("alpha itself", found, requested, recorded.profile.count())
 }
 
 fn stack_size(test: &Context<'_>) -> Verdict {
@@ -430,11 +430,11 @@ fn refused(test: &Context<'_>) -> Verdict {
         (&["record", "--backend", "ptrace", "--call-graph", "fp"], "always found in copies of the stack"),
         (&["top", "--stack-size", "0"], "'0' for '--stack-size <BYTES>': not a whole number from 8 to 65528"),
     ];
-    for (words, wanted) in cases {
+    for (words, requested) in cases {
         let touched = test.fresh("touched");
         let finished = test.nyquist(words).args(&["touch"]).path(&touched).run()?;
         expect(finished.status.code() != Some(0), format_args!("{words:?} succeeded"))?;
-        expect_contains("stderr", &finished.stderr, wanted)?;
+        expect_contains("stderr", &finished.stderr, requested)?;
         expect(!touched.exists(), format_args!("{words:?}: the command was started"))?;
     }
     Ok(())

@@ -23,8 +23,8 @@ fn parts(test: &Context<'_>, ms: [&str; 3]) -> Result<PathBuf, anyhow::Error> {
     Ok(recording.run_well()?.path)
 }
 
-fn diff(test: &Context<'_>, words: &[&str], files: &[&PathBuf]) -> Result<Value, anyhow::Error> {
-    let call = test.nyquist(&["diff", "--json", "--limit", "0"]).args(words);
+fn diff(test: &Context<'_>, args: &[&str], files: &[&PathBuf]) -> Result<Value, anyhow::Error> {
+    let call = test.nyquist(&["diff", "--json", "--limit", "0"]).args(args);
     let call = files.iter().fold(call, |call, file| call.path(file));
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }
@@ -101,7 +101,7 @@ fn folders(test: &Context<'_>) -> Verdict {
         }
     }
     let (before, after) = (test.path("before"), test.path("after"));
-    let call = |words: &[&str]| test.nyquist(&["diff", "--all"]).args(words).path(&before).path(&after).run();
+    let call = |args: &[&str]| test.nyquist(&["diff", "--all"]).args(args).path(&before).path(&after).run();
     let shown = call(&["--markdown", "--fail-above", "5"])?.succeeded()?;
     let text = shown.stdout_text();
     let headings: Vec<_> = text.lines().filter(|line| line.starts_with("### ")).collect();
@@ -136,8 +136,8 @@ fn several(test: &Context<'_>) -> Verdict {
 fn share(test: &Context<'_>) -> Verdict {
     let short = parts(test, ["200", "200", "200"])?;
     let long = parts(test, ["500", "500", "500"])?;
-    let parts = |words: &[&str]| -> Result<usize, anyhow::Error> {
-        let changed = changed(&diff(test, words, &[&short, &long])?);
+    let parts = |args: &[&str]| -> Result<usize, anyhow::Error> {
+        let changed = changed(&diff(test, args, &[&short, &long])?);
         Ok(changed.iter().filter(|(name, _)| name.ends_with("_part")).count())
     };
     let (by_share, by_time) = (parts(&["--share"])?, parts(&[])?);
@@ -147,10 +147,10 @@ fn share(test: &Context<'_>) -> Verdict {
 
 fn refused(test: &Context<'_>) -> Verdict {
     let file = test.record(&["shares", "50"]).run_well()?.path;
-    let check = |words: &[&str], said: &str| -> Verdict {
-        let finished = test.nyquist(&["diff", "--fail-above", "5"]).path(&file).args(words).run()?;
+    let check = |args: &[&str], printed: &str| -> Verdict {
+        let finished = test.nyquist(&["diff", "--fail-above", "5"]).path(&file).args(args).run()?;
         expect_eq("the status", finished.code(), 2)?;
-        expect_contains("stderr", &finished.stderr, said)
+        expect_contains("stderr", &finished.stderr, printed)
     };
     check(&[], "a profile before and one after are needed")?;
     check(&["missing.json"], "cannot read missing.json: no such file")?;

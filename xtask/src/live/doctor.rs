@@ -191,8 +191,8 @@ fn foreign(test: &Context<'_>) -> Verdict {
 }
 
 fn missing(test: &Context<'_>) -> Verdict {
-    let check = |words: &[&str], part: &str| -> Verdict {
-        let finished = test.nyquist(&["doctor"]).args(words).run()?;
+    let check = |args: &[&str], part: &str| -> Verdict {
+        let finished = test.nyquist(&["doctor"]).args(args).run()?;
         expect_eq("the status", finished.status.code(), Some(1))?;
         expect_contains("stderr", &finished.stderr, part)
     };
@@ -314,11 +314,11 @@ fn lasting(test: &Context<'_>) -> Verdict {
     let buffers = expect_set_up(shown, "for good")?;
     expect_contains("what is shown", shown, &format!("  {LASTING} is written:\n"))?;
     let settings: Vec<_> = file.lines().filter(|line| !line.starts_with('#')).collect();
-    let wanted = format!("kernel.perf_event_mlock_kb = {buffers}");
+    let expected = format!("kernel.perf_event_mlock_kb = {buffers}");
     expect_eq(
         "the file",
         settings,
-        vec!["kernel.perf_event_paranoid = 1", "kernel.kptr_restrict = 0", &wanted],
+        vec!["kernel.perf_event_paranoid = 1", "kernel.kptr_restrict = 0", &expected],
     )?;
     for line in file.lines() {
         expect_contains("what is shown of the file", shown, &format!("      {line}\n"))?;
@@ -360,6 +360,6 @@ fn records_kernel_code(test: &Context<'_>, program: &Path) -> Verdict {
     expect(!stderr.contains("but no process") && !stderr.contains("have no names"), stderr)?;
     let truth = recorded.truth()?;
     let found = recorded.profile.share_with(is_kernel_code);
-    let wanted = truth.system / truth.cpu;
-    expect_measured(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))
+    let expected = truth.system / truth.cpu;
+    expect_measured(found > expected - 0.08, format_args!("kernel share {found:.3}, accounted {expected:.3}"))
 }

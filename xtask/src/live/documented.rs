@@ -188,13 +188,13 @@ fn try_one(test: &Context<'_>, text: &str, pid: u32) -> Result<()> {
         fs::copy(test.path("made.json.gz"), test.path(name))?;
     }
     let own = text.strip_prefix("sudo ").unwrap_or(text);
-    let (is_cargo, words) = match own.strip_prefix("cargo nyquist") {
-        Some(words) => (true, words),
+    let (is_cargo, args) = match own.strip_prefix("cargo nyquist") {
+        Some(args) => (true, args),
         None => (false, own.trim_start_matches("nyquist ")),
     };
-    let mut words = words.split_whitespace();
-    let command = words.next().unwrap_or_default();
-    let options: Vec<&str> = words.collect();
+    let mut args = args.split_whitespace();
+    let command = args.next().unwrap_or_default();
+    let options: Vec<&str> = args.collect();
     let is_part = text.contains(['[', '…'])
         || !is_cargo && !READING.contains(&command) && options.iter().all(|word| word.starts_with('-'));
     if is_part {

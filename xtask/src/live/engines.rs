@@ -140,16 +140,16 @@ fn compare(test: &Context<'_>, engine: &Engine) -> Verdict {
         let recipes = RECIPES.iter().map(|(name, _)| engine.recipe(name).map(|text| without_limit(&text)));
         [Ok(sums)].into_iter().chain(recipes).collect()
     };
-    let wanted = duckdb.answers(test, &asked(&duckdb)?)?;
+    let expected = duckdb.answers(test, &asked(&duckdb)?)?;
     let answers = engine.answers(test, &asked(engine)?)?;
     expect_eq("answers", answers.len(), 1 + RECIPES.len())?;
     for (function, weight) in reported(test)? {
         let row = answers[0].iter().find(|row| row["function"] == *function);
         expect_eq(&function, row.and_then(|row| row["value"].as_u64()).unwrap_or_default(), weight)?;
     }
-    for (((name, key), wanted), answer) in RECIPES.iter().zip(&wanted[1..]).zip(&answers[1..]) {
-        expect(!wanted.is_empty(), format_args!("{name}: no rows"))?;
-        same_rows(name, key, (wanted, answer))?;
+    for (((name, key), expected), answer) in RECIPES.iter().zip(&expected[1..]).zip(&answers[1..]) {
+        expect(!expected.is_empty(), format_args!("{name}: no rows"))?;
+        same_rows(name, key, (expected, answer))?;
     }
     Ok(())
 }
@@ -194,14 +194,14 @@ fn reported(test: &Context<'_>) -> Result<BTreeMap<String, u64>, Stop> {
 }
 
 /// Compares rows by their keys. Shares are rounded to a digit, and may differ by that.
-fn same_rows(recipe: &str, key: &[&str], (wanted, found): (&[Value], &[Value])) -> Verdict {
+fn same_rows(recipe: &str, key: &[&str], (expected, found): (&[Value], &[Value])) -> Verdict {
     let by_key = |rows: &[Value]| -> BTreeMap<String, Value> {
         let key = |row: &Value| key.iter().map(|name| row[*name].to_string()).collect::<Vec<_>>().join(" ");
         rows.iter().map(|row| (key(row), row.clone())).collect()
     };
-    let (wanted, found) = (by_key(wanted), by_key(found));
-    expect_eq(recipe, found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>())?;
-    for (key, row) in &wanted {
+    let (expected, found) = (by_key(expected), by_key(found));
+    expect_eq(recipe, found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>())?;
+    for (key, row) in &expected {
         for (column, value) in row.as_object().into_iter().flatten() {
             let other = &found[key][column];
             let is_same = match (value.as_f64(), other.as_f64()) {

@@ -152,9 +152,9 @@ with zipfile.ZipFile(sys.argv[2], 'w', int(sys.argv[3])) as archive:
         let bytes = fs::read(&archive).context("no archive")?;
         let cut = folder.join("cut.etl.zip");
         fs::write(&cut, &bytes[..150]).context("no archive")?;
-        let said = test.nyquist(&["report"]).path(&cut).run()?;
-        expect_eq("the status of a cut archive", said.code(), 1)?;
-        expect_contains("what is said of a cut archive", &said.stderr, "cut.etl.zip")?;
+        let printed = test.nyquist(&["report"]).path(&cut).run()?;
+        expect_eq("the status of a cut archive", printed.code(), 1)?;
+        expect_contains("what is said of a cut archive", &printed.stderr, "cut.etl.zip")?;
         fs::remove_file(&cut).context("the file stays")?;
     }
     Ok(())

@@ -333,8 +333,8 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
     expect_contains("stderr", &finished.stderr, "events (-e) need perf_event_open")?;
     need_tracepoints()?;
-    let words = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
-    let finished = test.nyquist(&words).run()?;
+    let args = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
+    let finished = test.nyquist(&args).run()?;
     expect(finished.code() != 0, "a filter of a field that is none")?;
     expect_contains("stderr", &finished.stderr, "its fields are")
 }

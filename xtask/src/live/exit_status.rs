@@ -65,11 +65,11 @@ fn not_executable(test: &Context<'_>) -> Verdict {
 }
 
 fn wrong_arguments(test: &Context<'_>) -> Verdict {
-    for words in
+    for args in
         [&["record"][..], &["record", "-r", "0", "true"], &["record", "-p", "x"], &["no-such-subcommand"]]
     {
-        let finished = test.nyquist(words).run()?;
-        expect_eq(&format!("the status of {words:?}"), finished.code(), 2)?;
+        let finished = test.nyquist(args).run()?;
+        expect_eq(&format!("the status of {args:?}"), finished.code(), 2)?;
         expect(
             !finished.stderr.is_empty() && finished.stdout.is_empty(),
             "the message is not on stderr alone",

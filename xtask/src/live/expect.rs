@@ -36,8 +36,8 @@ pub(crate) fn expect_measured(holds: bool, message: impl Display) -> Verdict {
 
 /// Fails unless both are equal.
 #[expect(clippy::needless_pass_by_value, reason = "the many calls read better without references")]
-pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Verdict {
-    expect(found == wanted, format_args!("{what}: found {found:?}, wanted {wanted:?}"))
+pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Verdict {
+    expect(found == expected, format_args!("{what}: found {found:?}, wanted {expected:?}"))
 }
 
 /// Adds details to a failure.
@@ -71,23 +71,23 @@ pub(crate) fn need_root() -> Verdict {
 }
 
 /// Fails unless a share is within the tolerance that the number of samples allows.
-pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) -> Verdict {
-    let allowed = tolerance(wanted, samples);
-    let holds = (found - wanted).abs() <= allowed;
+pub(crate) fn expect_share(what: &str, found: f64, expected: f64, samples: f64) -> Verdict {
+    let allowed = tolerance(expected, samples);
+    let holds = (found - expected).abs() <= allowed;
     expect_measured(
         holds,
         format_args!(
-            "{what}: share {found:.4}, truth {wanted:.4}, tolerance {allowed:.4} of {samples} samples"
+            "{what}: share {found:.4}, truth {expected:.4}, tolerance {allowed:.4} of {samples} samples"
         ),
     )
 }
 
-/// Fails unless a number is within a relative distance of the wanted one.
-pub(crate) fn expect_within(what: &str, found: f64, wanted: f64, relative: f64) -> Verdict {
-    let holds = (found - wanted).abs() <= wanted * relative;
+/// Fails unless a number is within a relative distance of the requested one.
+pub(crate) fn expect_within(what: &str, found: f64, expected: f64, relative: f64) -> Verdict {
+    let holds = (found - expected).abs() <= expected * relative;
     expect_measured(
         holds,
-        format_args!("{what}: found {found:.3}, wanted {wanted:.3} within {:.1} %", relative * 100.0),
+        format_args!("{what}: found {found:.3}, wanted {expected:.3} within {:.1} %", relative * 100.0),
     )
 }
 

@@ -26,7 +26,7 @@ pub(super) const TESTS: &[Test] = &[
 struct Drawn {
     level: u64,
     share: f64,
-    said: String,
+    printed: String,
 }
 
 /// The boxes in a picture. Its elements must be closed in the order in which they were opened.
@@ -40,11 +40,11 @@ fn boxes(svg: &str) -> Result<Vec<Drawn>, Stop> {
     let lines = svg.lines().filter(|line| line.starts_with("<g data-s="));
     lines
         .map(|line| {
-            let said = line.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+            let printed = line.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
             Ok(Drawn {
                 level: number(line, "data-d=\"")? as u64,
                 share: number(line, "data-w=\"")? / total,
-                said: said.unwrap_or_default().to_owned(),
+                printed: printed.unwrap_or_default().to_owned(),
             })
         })
         .collect()
@@ -58,7 +58,7 @@ fn number(text: &str, before: &str) -> Result<f64, Stop> {
 
 fn share_of(boxes: &[Drawn], function: &str) -> f64 {
     let name = format!("{function} (");
-    boxes.iter().filter(|drawn| drawn.said.starts_with(&name)).map(|drawn| drawn.share).sum()
+    boxes.iter().filter(|drawn| drawn.printed.starts_with(&name)).map(|drawn| drawn.share).sum()
 }
 
 /// The picture of a file, drawn with these options.
@@ -73,10 +73,11 @@ fn widths(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "500"]).run_well()?;
     let boxes = boxes(&draw(test, &recorded.path.display().to_string(), &[])?)?;
     for part in ["alpha", "beta", "gamma_"] {
-        let wanted = recorded.true_share(part)?;
-        expect_share(part, share_of(&boxes, part), wanted, recorded.profile.count())?;
+        let expected = recorded.true_share(part)?;
+        expect_share(part, share_of(&boxes, part), expected, recorded.profile.count())?;
     }
-    let level = |name: &str| boxes.iter().find(|drawn| drawn.said.starts_with(name)).map(|drawn| drawn.level);
+    let level =
+        |name: &str| boxes.iter().find(|drawn| drawn.printed.starts_with(name)).map(|drawn| drawn.level);
     expect_eq("alpha stands on middle", level("alpha ("), level("middle (").map(|level| level + 1))
 }
 
@@ -86,22 +87,26 @@ fn inverted(test: &Context<'_>) -> Verdict {
     let roots: Vec<Drawn> = boxes.into_iter().filter(|drawn| drawn.level == 0).collect();
     let found = roots.iter().map(|drawn| drawn.share).sum::<f64>();
     expect((found - 1.0).abs() < 0.05, format_args!("the roots are {found} of the width"))?;
-    let wanted = recorded.profile.self_share("alpha");
-    expect_share("alpha", share_of(&roots, "alpha"), wanted, recorded.profile.count())
+    let expected = recorded.profile.self_share("alpha");
+    expect_share("alpha", share_of(&roots, "alpha"), expected, recorded.profile.count())
 }
 
 fn chart(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["threads", "300"]).run_well()?;
     let svg = draw(test, &recorded.path.display().to_string(), &["--chart"])?;
     let boxes = boxes(&svg)?;
-    expect(boxes.iter().filter(|drawn| drawn.said.starts_with("thread ")).count() > 1, "no threads are named")
+    expect(
+        boxes.iter().filter(|drawn| drawn.printed.starts_with("thread ")).count() > 1,
+        "no threads are named",
+    )
 }
 
 fn comparison(test: &Context<'_>) -> Verdict {
     let file = test.record(&["shares", "300"]).run_well()?.path.display().to_string();
     let svg = draw(test, &file, &["--before", &file])?;
     let boxes = boxes(&svg)?;
-    let alpha = boxes.iter().find(|drawn| drawn.said.starts_with("alpha (")).map(|drawn| drawn.said.clone());
+    let alpha =
+        boxes.iter().find(|drawn| drawn.printed.starts_with("alpha (")).map(|drawn| drawn.printed.clone());
     expect_contains("alpha", &alpha.unwrap_or_default(), "+0.0%")
 }
 

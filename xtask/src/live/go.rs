@@ -168,9 +168,9 @@ fn functions(program: &Path) -> Result<Vec<Function>> {
     ensure_success(&output)?;
     let text = String::from_utf8(output.stdout)?;
     let read = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (address, size, kind) = (words.next()?, words.next()?, words.next()?);
-        let name = words.collect::<Vec<_>>().join(" ");
+        let mut args = line.split_whitespace();
+        let (address, size, kind) = (args.next()?, args.next()?, args.next()?);
+        let name = args.collect::<Vec<_>>().join(" ");
         let address = u64::from_str_radix(address, 16).ok()?;
         let size = size.parse().ok().filter(|&size| size > 0)?;
         // `runtime.text` and `runtime.etext` are the linker's marks for the start and the end of the code.

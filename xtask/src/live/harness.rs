@@ -36,7 +36,7 @@ impl Chosen {
 }
 
 /// Whether any live test passes the filter.
-pub(crate) fn wanted(filter: &[String]) -> bool {
+pub(crate) fn requested(filter: &[String]) -> bool {
     all().any(|chosen| passes(filter, &chosen.name))
 }
 

@@ -28,7 +28,7 @@ const MAX_RUN_TIME: Duration = Duration::from_mins(10);
 /// A program with its arguments, before it is run.
 pub(crate) struct Invocation<'a> {
     context: &'a Context<'a>,
-    words: Vec<String>,
+    args: Vec<String>,
     environment: Vec<(String, String)>,
     user: Option<u32>,
     terminal: bool,
@@ -49,23 +49,23 @@ impl Context<'_> {
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(context: &'a Context<'a>, program: &Path) -> Self {
-        let words = vec![program.display().to_string()];
-        Self { context, words, environment: Vec::new(), user: None, terminal: false, stdout: None }
+        let args = vec![program.display().to_string()];
+        Self { context, args, environment: Vec::new(), user: None, terminal: false, stdout: None }
     }
 
-    pub(crate) fn args(mut self, words: &[&str]) -> Self {
-        self.words.extend(words.iter().map(|&word| word.to_owned()));
+    pub(crate) fn args(mut self, args: &[&str]) -> Self {
+        self.args.extend(args.iter().map(|&word| word.to_owned()));
         self
     }
 
     pub(crate) fn path(mut self, path: &Path) -> Self {
-        self.words.push(path.display().to_string());
+        self.args.push(path.display().to_string());
         self
     }
 
     /// Puts another program with its arguments in front: `taskset -c 1 nyquist ...`.
-    pub(crate) fn under(mut self, words: &[&str]) -> Self {
-        self.words.splice(0..0, words.iter().map(|&word| word.to_owned()));
+    pub(crate) fn under(mut self, args: &[&str]) -> Self {
+        self.args.splice(0..0, args.iter().map(|&word| word.to_owned()));
         self
     }
 
@@ -94,7 +94,7 @@ impl<'a> Invocation<'a> {
 
     /// The command line, as it is typed into a shell.
     pub(crate) fn line(&self) -> String {
-        self.words.join(" ")
+        self.args.join(" ")
     }
 
     /// Runs the program to its end.
@@ -106,8 +106,8 @@ impl<'a> Invocation<'a> {
     pub(crate) fn start(self) -> Result<Running<'a>> {
         let line = self.line();
         let (out, err) = (self.context.fresh("stdout"), self.context.fresh("stderr"));
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).current_dir(self.context.path(""));
+        let mut command = Command::new(&self.args[0]);
+        command.args(&self.args[1..]).current_dir(self.context.path(""));
         self.set_environment(&mut command);
         if let Some(user) = self.user {
             command.uid(user).gid(user);

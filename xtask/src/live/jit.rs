@@ -62,12 +62,12 @@ fn record_javascript(test: &Context<'_>, options: &[&str]) -> Result<Recorded, S
     let folder = test.fresh("jit").display().to_string();
     fs::create_dir_all(&folder)?;
     let enter = "cd \"$0\" && exec node \"$@\"";
-    let words: Vec<&str> = ["sh", "-c", enter, &folder]
+    let args: Vec<&str> = ["sh", "-c", enter, &folder]
         .into_iter()
         .chain(options.iter().copied())
         .chain([&*script, "1000"])
         .collect();
-    Ok(test.record_command(&words).run_well()?)
+    Ok(test.record_command(&args).run_well()?)
 }
 
 fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
@@ -75,8 +75,8 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
     let recorded = record_javascript(test, &[option, "--interpreted-frames-native-stack"])?;
     let profile = &recorded.profile;
     for part in ["alpha", "beta"] {
-        let wanted = recorded.true_share(part)?;
-        expect_share(part, profile.total_share(part), wanted, profile.count())?;
+        let requested = recorded.true_share(part)?;
+        expect_share(part, profile.total_share(part), requested, profile.count())?;
     }
     let frame = profile.frame_of(|frame| frame.function == "spin").ok_or_else(|| no_frame("spin"))?;
     let tiers = ["interpreter", "baseline", "Maglev", "optimized"].map(|tier| format!("JavaScript ({tier})"));
@@ -96,9 +96,9 @@ fn java(test: &Context<'_>) -> Verdict {
     need_program(test, "java", "-version")?;
     let (source, options) =
         (source("Jit.java"), ["-XX:+UnlockDiagnosticVMOptions", "-XX:+PreserveFramePointer"]);
-    let words: Vec<&str> =
+    let args: Vec<&str> =
         ["java"].into_iter().chain(options).chain(["-XX:+DumpPerfMapAtExit", &source]).collect();
-    let recorded = test.record_command(&words).run_well()?;
+    let recorded = test.record_command(&args).run_well()?;
     let method = "int Jit.fibonacci(int)";
     let profile = &recorded.profile;
     expect_measured(profile.self_share(method) > 0.3, format_args!("{:?}", profile.functions()))?;
@@ -117,8 +117,8 @@ fn dumped_caller(test: &Context<'_>, form: &str, options: &[&str]) -> Verdict {
     let folder = test.fresh("jit").display().to_string();
     fs::create_dir_all(&folder)?;
     let program = test.workload("dumped_caller").display().to_string();
-    let words = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder, &program, "300", form];
-    let recorded = test.record_command(&words).options(options).run_well()?;
+    let args = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder, &program, "300", form];
+    let recorded = test.record_command(&args).options(options).run_well()?;
     let profile = &recorded.profile;
     let held = profile.share_of_stacks(|stack| {
         let made = |frame: &&&Frame| match form {
@@ -166,9 +166,9 @@ fn attached(test: &Context<'_>) -> Verdict {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"))?;
         for target in [["-p", &pid], ["--name", name.trim()]] {
             let call = test.nyquist(&["record", "-s", "-d", "1"]).args(&target).args(&["-o"]).path(&output);
-            let said = call.run()?.succeeded()?.stderr;
-            expect_contains("what is said", &said, expected)?;
-            expect(!said.contains(not), &said)?;
+            let printed = call.run()?.succeeded()?.stderr;
+            expect_contains("what is said", &printed, expected)?;
+            expect(!printed.contains(not), &printed)?;
         }
         node.signal(libc::SIGKILL)?;
     }

@@ -40,9 +40,9 @@ impl Documents {
 
     /// Fails unless the JSON has the members in the lists of two sections: the one of the first word, and the
     /// one of all words together.
-    pub(crate) fn hold(&self, words: &[&str], json: &Value) -> Verdict {
-        let whole = words.join(" ");
-        let names = [words.first().copied().unwrap_or_default(), &whole];
+    pub(crate) fn hold(&self, args: &[&str], json: &Value) -> Verdict {
+        let whole = args.join(" ");
+        let names = [args.first().copied().unwrap_or_default(), &whole];
         let listed: BTreeSet<&str> =
             names.iter().filter_map(|name| self.sections.get(*name)).flatten().map(String::as_str).collect();
         expect(!listed.is_empty(), format_args!("docs/report-json.md has no section {whole}"))?;

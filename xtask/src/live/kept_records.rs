@@ -8,7 +8,7 @@ use super::recorded::{Recorded, Recording};
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("importing_kept_records_gives_the_live_profile", kept).quick(),
+    Test::new("importing_kept_records_gives_the_live_profile", retained).quick(),
     Test::new("importing_some_processes_gives_their_profile", kept_of_some)
         .exclusive("records the whole machine"),
     Test::new("importing_frame_pointers_gives_live_profiles", kept_frame_pointers),
@@ -19,13 +19,13 @@ pub(super) const TESTS: &[Test] = &[
         .exclusive("how much is read of a deep stack depends on how soon the recorder gets a CPU"),
 ];
 
-fn kept(test: &Context<'_>) -> Verdict {
+fn retained(test: &Context<'_>) -> Verdict {
     expect_kept(test, test.record(&["shares", "600"]))?;
     // At this rate, the command is also sampled before it calls exec. Those samples are not in the profile.
     expect_kept(test, test.record(&["shares", "100"]).options(&["-r", "10000"])).map(|_| ())
 }
 
-/// The kernel delivers samples of all processes, and only some of them are wanted.
+/// The kernel delivers samples of all processes, and only some of them are requested.
 fn kept_of_some(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recorded = expect_kept(test, test.record(&["shares", "400"]).options(&["-a", "--name", "shar?s"]))?;
@@ -36,8 +36,8 @@ fn kept_of_some(test: &Context<'_>) -> Verdict {
 /// The program has no frame pointers, and its stacks end where they leave code.
 fn kept_frame_pointers(test: &Context<'_>) -> Verdict {
     let command = compiler_command(test)?;
-    let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    let recorded = expect_kept(test, test.record_command(&words).options(&["--call-graph", "fp"]))?;
+    let args: Vec<&str> = command.iter().map(String::as_str).collect();
+    let recorded = expect_kept(test, test.record_command(&args).options(&["--call-graph", "fp"]))?;
     let cut = recorded.profile.total_share(NOT_IN_CODE);
     expect(cut > 0.05, format_args!("only {cut} of the stacks leave code"))
 }
@@ -49,8 +49,8 @@ pub(super) fn expect_kept(
     recording: Recording<'_>,
 ) -> Result<Recorded, super::expect::Stop> {
     let file = test.fresh("kept.data");
-    let kept = file.display().to_string();
-    let recorded = recording.options(&["--perf-data", &kept]).run_well()?;
+    let retained = file.display().to_string();
+    let recorded = recording.options(&["--perf-data", &retained]).run_well()?;
     let (imported, _) = import(test, &file, &[])?;
     expect_same_samples(&imported, &recorded.profile)?;
     Ok(recorded)
@@ -80,8 +80,8 @@ pub(super) fn expect_same_samples(imported: &Profile, recorded: &Profile) -> Ver
 
 fn kept_for_perf(test: &Context<'_>) -> Verdict {
     let file = test.fresh("kept.data");
-    let kept = file.display().to_string();
-    test.record(&["shares", "300"]).options(&["--perf-data", &kept]).run_well()?;
+    let retained = file.display().to_string();
+    test.record(&["shares", "300"]).options(&["--perf-data", &retained]).run_well()?;
     let call =
         test.program("perf").args(&["report", "--stdio", "-g", "none", "--no-children", "-i"]).path(&file);
     let text = match call.run() {
@@ -117,10 +117,10 @@ fn deep_stacks_for_perf(test: &Context<'_>) -> Verdict {
     const SAMPLE: u32 = 9;
     const TEXT_POKE: u32 = 20;
     let file = test.fresh("deep.data");
-    let kept = file.display().to_string();
-    test.record(&["recursion", "1500", "300"]).options(&["--perf-data", &kept]).run_well()?;
+    let retained = file.display().to_string();
+    test.record(&["recursion", "1500", "300"]).options(&["--perf-data", &retained]).run_well()?;
     let kinds = record_types(&std::fs::read(&file)?).unwrap_or_default();
-    let count = |wanted: u32| kinds.iter().filter(|kind| **kind == wanted).count();
+    let count = |expected: u32| kinds.iter().filter(|kind| **kind == expected).count();
     expect(count(TEXT_POKE) > 0, "nothing was read of the running program's memory")?;
     let finished = match test.program("perf").args(&["script", "-F", "tid,time", "-i"]).path(&file).run() {
         Ok(finished) => finished.succeeded()?,

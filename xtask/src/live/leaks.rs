@@ -111,21 +111,21 @@ fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) 
 }
 
 /// Records a command that writes a file at its end.
-fn launched(test: &Context<'_>, options: &[&str], words: &[&str]) -> Verdict {
-    launched_by(test, options, words, |call| call)
+fn launched(test: &Context<'_>, options: &[&str], args: &[&str]) -> Verdict {
+    launched_by(test, options, args, |call| call)
 }
 
 fn launched_by<'a>(
     test: &'a Context<'a>,
     options: &[&str],
-    words: &[&str],
+    args: &[&str],
     adapt: fn(Invocation<'a>) -> Invocation<'a>,
 ) -> Verdict {
-    let prepared = test.record(words).options(options).with(adapt).prepare();
+    let prepared = test.record(args).options(options).with(adapt).prepare();
     let truth = prepared.truth;
     let recorder = prepared.call.start()?;
     // A thread needs as much memory as a process.
-    let count = words[words.len() - 1].parse::<u64>()? * if words[0] == "churn" { 4 } else { 1 };
+    let count = args[args.len() - 1].parse::<u64>()? * if args[0] == "churn" { 4 } else { 1 };
     // The file exists from the beginning. The command writes to it at its end.
     watch(&recorder, count, || fs::metadata(&truth).is_ok_and(|file| file.len() > 0))?;
     recorder.wait()?.succeeded()?;
@@ -286,7 +286,9 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
         let verdict = watch(&program, 0, || done.exists());
         end(program)?;
         match (verdict, found) {
-            (Err(Stop::Failed(said) | Stop::Off(said)), Some(found)) => expect_contains(step, &said, found)?,
+            (Err(Stop::Failed(printed) | Stop::Off(printed)), Some(found)) => {
+                expect_contains(step, &printed, found)?;
+            }
             (verdict, None) => verdict?,
             (_, Some(found)) => return expect(false, format_args!("{step}: nothing is said of {found}")),
         }

@@ -30,8 +30,8 @@ const RATE: f64 = 10_000.0;
 
 /// If a recorder cannot run for a while, the rings get full and records are lost.
 fn markers_of_losses(test: &Context<'_>) -> Verdict {
-    let kept = test.fresh("kept.data");
-    let kept_path = kept.display().to_string();
+    let retained = test.fresh("kept.data");
+    let kept_path = retained.display().to_string();
     // The program runs on one CPU, because another CPU reports its losses only with its next record.
     let program = test.workload("shares").display().to_string();
     let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
@@ -55,7 +55,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
         let is_as_long = (found - due).abs() <= 0.1 * due + 1.0 / RATE;
         expect_measured(is_as_long, format_args!("samples were lost for {found} s, not {due}"))?;
     }
-    let (imported, _) = import(test, &kept, &[])?;
+    let (imported, _) = import(test, &retained, &[])?;
     expect_same_samples(&imported, &recorded.profile)?;
     let imported = losses(&imported)?;
     let begun = |lost: &[Marker]| -> Vec<_> {
@@ -134,8 +134,8 @@ fn counted_once(test: &Context<'_>) -> Verdict {
     if lost_by_perf.is_empty() {
         return skip("perf has lost nothing");
     }
-    let (profile, said) = import(test, &recording, &["--no-symbols"])?;
-    expect_contains("stderr", &said, "lost")?;
+    let (profile, printed) = import(test, &recording, &["--no-symbols"])?;
+    expect_contains("stderr", &printed, "lost")?;
     let lost = losses(&profile)?;
     let records: Vec<f64> =
         lost.iter().take(lost_by_perf.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();

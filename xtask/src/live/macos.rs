@@ -51,8 +51,8 @@ fn tool(command: &mut Command) -> Result<String, Stop> {
     match command.stderr(Stdio::piped()).output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(anyhow::anyhow!("{command:?}: {}: {said}", output.status).into())
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(anyhow::anyhow!("{command:?}: {}: {printed}", output.status).into())
         }
         Err(_) => skip(format_args!("{name} is not installed")),
     }
@@ -177,19 +177,20 @@ fn chains_of(test: &Context<'_>, file: &Path, options: &[&str]) -> Result<Vec<Ch
 
 /// Compares every frame of every address with those from a `.dSYM`. The line table of an object file covers
 /// the padding between functions, and `dsymutil` leaves it out. There, only the names are equal.
-fn expect_same(program: &Program, found: &[Chain], wanted: &[Chain], is_of_objects: bool) -> Verdict {
-    expect_eq("addresses", found.len(), wanted.len())?;
-    let functions: BTreeSet<_> = wanted.iter().flatten().map(|(function, _, _)| function.as_str()).collect();
-    let depth = wanted.iter().map(Vec::len).max().unwrap_or(0);
+fn expect_same(program: &Program, found: &[Chain], expected: &[Chain], is_of_objects: bool) -> Verdict {
+    expect_eq("addresses", found.len(), expected.len())?;
+    let functions: BTreeSet<_> =
+        expected.iter().flatten().map(|(function, _, _)| function.as_str()).collect();
+    let depth = expected.iter().map(Vec::len).max().unwrap_or(0);
     expect(functions.len() >= 9, format_args!("llvm-symbolizer has only {functions:?}"))?;
-    expect(wanted.iter().flatten().any(|(_, _, line)| *line > 0), "llvm-symbolizer has no lines")?;
+    expect(expected.iter().flatten().any(|(_, _, line)| *line > 0), "llvm-symbolizer has no lines")?;
     expect(depth > 1 || functions.contains("shapes::Polygon::offset"), "nothing is inlined")?;
     let mut padding = 0;
-    for ((address, found), wanted) in program.addresses.iter().zip(found).zip(wanted) {
-        let is_padding = matches!((&**found, &**wanted), ([(name, ..)], [(same, file, 0)]) if name == same && file.is_empty());
-        padding += usize::from(is_padding && found != wanted);
-        let is_same = found == wanted || (is_of_objects && is_padding);
-        expect(is_same, format_args!("{address:#x}: found {found:?}, wanted {wanted:?}"))?;
+    for ((address, found), expected) in program.addresses.iter().zip(found).zip(expected) {
+        let is_padding = matches!((&**found, &**expected), ([(name, ..)], [(same, file, 0)]) if name == same && file.is_empty());
+        padding += usize::from(is_padding && found != expected);
+        let is_same = found == expected || (is_of_objects && is_padding);
+        expect(is_same, format_args!("{address:#x}: found {found:?}, wanted {expected:?}"))?;
     }
     expect(padding < 16 * functions.len(), format_args!("{padding} bytes have lines of padding"))
 }
@@ -204,9 +205,9 @@ fn dsym(test: &Context<'_>) -> Verdict {
         for level in ["-O0", "-O2"] {
             let program = build(test, &format!("{architecture}{level}"), architecture, level)?;
             let bundle = program.add_dsym()?;
-            let wanted = program.oracle()?;
+            let expected = program.oracle()?;
             let profile = made_profile::of(&program.addresses, &program.lib(&program.image));
-            expect_same(&program, &named(test, &profile, &[])?, &wanted, false)?;
+            expect_same(&program, &named(test, &profile, &[])?, &expected, false)?;
             // The bundle is moved to a folder of symbols, and the program's path does not exist, as in a
             // recording from another machine.
             let symbols = program.folder.join("symbols");
@@ -215,7 +216,7 @@ fn dsym(test: &Context<'_>) -> Verdict {
             let profile =
                 made_profile::of(&program.addresses, &program.lib(Path::new("/Applications/program")));
             let found = named(test, &profile, &["--symbol-dir", &symbols.display().to_string()])?;
-            expect_same(&program, &found, &wanted, false)?;
+            expect_same(&program, &found, &expected, false)?;
         }
     }
     Ok(())
@@ -225,10 +226,10 @@ fn object_files(test: &Context<'_>) -> Verdict {
     for architecture in ARCHITECTURES {
         let program = build(test, architecture, architecture, "-O2")?;
         let bundle = program.add_dsym()?;
-        let wanted = program.oracle()?;
+        let expected = program.oracle()?;
         fs::remove_dir_all(bundle).context("no bundle")?;
         let profile = made_profile::of(&program.addresses, &program.lib(&program.image));
-        expect_same(&program, &named(test, &profile, &[])?, &wanted, true)?;
+        expect_same(&program, &named(test, &profile, &[])?, &expected, true)?;
         // After a new build, an object file does not belong to the program.
         let object = program.folder.join("more.o");
         let file = fs::File::options().append(true).open(&object).context("no object file")?;
@@ -339,12 +340,12 @@ fn instruments(program: &Program) -> String {
 fn profilers(test: &Context<'_>) -> Verdict {
     let program = build(test, "program", "arm64", "-O2")?;
     program.add_dsym()?;
-    let wanted = functions(&program.oracle()?);
+    let expected = functions(&program.oracle()?);
     let symbols = program.folder.display().to_string();
     let options = ["--symbol-dir", &symbols];
     let expect_names = |what: &str, file: &Path| -> Verdict {
         let found = functions(&chains_of(test, file, &options)?);
-        let missing: Vec<_> = wanted.difference(&found).collect();
+        let missing: Vec<_> = expected.difference(&found).collect();
         expect(missing.is_empty(), format_args!("{what}: {missing:?} are not among {found:?}"))
     };
     let elsewhere = Path::new("/Applications/program");

@@ -76,8 +76,8 @@ fn counts<'a>(markers: &'a [Marker], thread: &str) -> BTreeMap<&'a str, usize> {
     counts
 }
 
-fn server(words: [&str; 3]) -> [&str; 4] {
-    ["async_server", words[0], words[1], words[2]]
+fn server(args: [&str; 3]) -> [&str; 4] {
+    ["async_server", args[0], args[1], args[2]]
 }
 
 fn spans(test: &Context<'_>) -> Verdict {
@@ -113,10 +113,10 @@ fn tasks(test: &Context<'_>) -> Verdict {
         let inside = runs.iter().all(|run| page.start <= run.start && run.end <= page.end);
         expect(inside, "a run lies outside of its task")?;
         let busy: f64 = runs.iter().map(|run| run.end - run.start).sum();
-        let (said, idle) = (page.data["busy"].as_f64(), page.data["idle"].as_f64().unwrap_or_default());
+        let (printed, idle) = (page.data["busy"].as_f64(), page.data["idle"].as_f64().unwrap_or_default());
         expect(
-            said.is_some_and(|said| (said - busy).abs() < 0.001),
-            format_args!("busy {busy} and {said:?}"),
+            printed.is_some_and(|printed| (printed - busy).abs() < 0.001),
+            format_args!("busy {busy} and {printed:?}"),
         )?;
         expect((busy + idle - (page.end - page.start)).abs() < 0.001, "busy and idle are not the whole")?;
         let queries = markers.iter().filter(|query| {
@@ -130,8 +130,8 @@ fn tasks(test: &Context<'_>) -> Verdict {
 }
 
 fn crash(test: &Context<'_>) -> Verdict {
-    let words = [&server(SMALL)[..], &["crash"]].concat();
-    let recorded = test.record(&words).run()?;
+    let args = [&server(SMALL)[..], &["crash"]].concat();
+    let recorded = test.record(&args).run()?;
     expect_eq("the exit status", recorded.finished.status.code(), Some(128 + libc::SIGABRT))?;
     let markers = markers(&recorded.profile)?;
     expect_eq("events", counts(&markers, "tokio-rt-worker").get("INFO"), Some(&PAGES))

@@ -132,7 +132,7 @@ mod whole_machine;
 mod windows;
 mod workflows;
 
-pub(crate) use harness::{list, run, wanted};
+pub(crate) use harness::{list, requested, run};
 pub(crate) use plan::Plan;
 
 use test::Test;

@@ -72,14 +72,14 @@ fn inlines(test: &Context<'_>, workload: &str) -> Verdict {
         frames.is_some_and(|frames| frames.iter().zip(&chain).all(fits))
     };
     let held = recorded.profile.share_of_stacks(in_chain);
-    let wanted = recorded.true_share("outer_frame")?;
-    expect_share("the inlined chain", held, wanted, recorded.profile.count())?;
+    let expected = recorded.true_share("outer_frame")?;
+    expect_share("the inlined chain", held, expected, recorded.profile.count())?;
     // The line is the loop's head, into which the counting is inlined, or the loop's body, two lines below.
     let near = |frame: &Frame| frame.line.is_some_and(|line| (spin..=spin + 2).contains(&line));
     let spinning = recorded.profile.share_of_stacks(|stack| {
         stack.iter().any(|frame| frame.function == "inlines::deepest_inline" && near(frame))
     });
-    expect_share("the innermost line", spinning, wanted, recorded.profile.count())?;
+    expect_share("the innermost line", spinning, expected, recorded.profile.count())?;
     let same = recorded.profile.stacks().all(|(stack, _)| inlined_share_addresses(&stack));
     expect(same, "an inlined frame has another address than the function that holds it")
 }
@@ -108,7 +108,7 @@ fn no_mangled_names(profile: &Profile) -> Verdict {
 
 fn cpp(test: &Context<'_>, workload: &str) -> Verdict {
     let recorded = test.record(&[workload, "1000"]).run_well()?;
-    let wanted = [
+    let expected = [
         ("sort_items", "shop::Shelf<std::pair<int, double> >::sort_items(long)"),
         ("operator()", "shop::Shelf<std::pair<int, double> >::operator()(long)"),
         ("price(int)", "shop::price(int, long)"),
@@ -116,7 +116,7 @@ fn cpp(test: &Context<'_>, workload: &str) -> Verdict {
         ("lambda", "main::{lambda(long)#1}::operator()(long) const"),
     ];
     let functions = recorded.profile.functions();
-    for (part, name) in wanted {
+    for (part, name) in expected {
         let plain = |text: &str| text.replace(' ', "");
         let share = recorded.profile.share_with(|frame| plain(&frame.function).starts_with(&plain(name)));
         let verdict = expect_share(part, share, recorded.true_share(part)?, recorded.profile.count());

@@ -48,11 +48,11 @@ fn install(folder: &Path, package: Package) -> Result<(), Stop> {
         }
     }
     fs::create_dir_all(folder)?;
-    let wanted = format!("{}@{}", package.name, package.version);
+    let expected = format!("{}@{}", package.name, package.version);
     let npm = Command::new("npm")
         .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
         .arg(folder)
-        .arg(&wanted)
+        .arg(&expected)
         .output()
         .context("cannot start npm")?;
     if npm.status.success() {
@@ -60,5 +60,5 @@ fn install(folder: &Path, package: Package) -> Result<(), Stop> {
     }
     let messages = String::from_utf8_lossy(&npm.stderr).into_owned();
     let reason = messages.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
-    skip(format_args!("npm cannot install {wanted}: {reason}"))
+    skip(format_args!("npm cannot install {expected}: {reason}"))
 }

@@ -66,9 +66,9 @@ fn record_working<'a>(
     let begun = thread_cpu_ms(tid)?;
     recorder.wait_until("the thread to work", || thread_cpu_ms(tid).is_ok_and(|now| now - begun > WORK))?;
     recorder.signal(libc::SIGINT)?;
-    let said = recorder.wait()?.succeeded()?.stderr;
-    let is_of_one = !said.contains("less than a sampling interval");
-    expect(is_of_one, format_args!("processes are missed in a recording of one thread: {said}"))?;
+    let printed = recorder.wait()?.succeeded()?.stderr;
+    let is_unique = !printed.contains("less than a sampling interval");
+    expect(is_unique, format_args!("processes are missed in a recording of one thread: {printed}"))?;
     Ok((Profile::read(&output)?, thread_cpu_ms(tid)? - before))
 }
 
@@ -205,11 +205,11 @@ fn starts_uncounted(test: &Context<'_>) -> Verdict {
 
 /// A thread ends while the others of its process work.
 fn others_end_first(test: &Context<'_>) -> Verdict {
-    for words in [&["stat", "-t"][..], &["top", "-b", "-t"]] {
+    for args in [&["stat", "-t"][..], &["top", "-b", "-t"]] {
         let target = working(test, &["threads", "10000"])?;
         let tid = wait_for_thread(&target, "worker-third")?;
-        test.nyquist(words).args(&[&tid.to_string()]).run()?.succeeded()?;
-        expect(is_alive(target.pid()), format_args!("{words:?} ended with the process, and not the thread"))?;
+        test.nyquist(args).args(&[&tid.to_string()]).run()?.succeeded()?;
+        expect(is_alive(target.pid()), format_args!("{args:?} ended with the process, and not the thread"))?;
         end(target)?;
     }
     Ok(())
@@ -218,8 +218,8 @@ fn others_end_first(test: &Context<'_>) -> Verdict {
 fn watched(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "2"])?;
     let helper = wait_for_thread(&target, "helper")?;
-    let words = ["top", "-b", "-n", "1", "--interval", "0.5", "-t"];
-    let table = test.nyquist(&words).args(&[&helper.to_string()]).run()?.succeeded()?.stdout_text();
+    let args = ["top", "-b", "-n", "1", "--interval", "0.5", "-t"];
+    let table = test.nyquist(&args).args(&[&helper.to_string()]).run()?.succeeded()?.stdout_text();
     end(target)?;
     expect_contains("the heading", &table, &format!("helper ({helper})"))?;
     expect_contains("the table", &table, "helper_loop")?;
@@ -232,16 +232,16 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let child = test.program("true").start()?;
     let ended = child.pid().to_string();
     child.wait()?;
-    let refused = |words: &[&str], says: &[&str]| expect_refused(test, test.nyquist(words), says);
+    let refused = |args: &[&str], says: &[&str]| expect_refused(test, test.nyquist(args), says);
     refused(&["record", "-t", &ended], &[&format!("there is no thread {ended}"), "hint: `ps -eL`"])?;
     refused(&["record", "-p", &helper], &[&format!("-t {helper} takes that thread alone")])?;
-    for words in [["stat", "-t"], ["top", "-t"], ["stat", "-p"], ["top", "-p"]] {
-        let (number, says) = match words[1] {
+    for args in [["stat", "-t"], ["top", "-t"], ["stat", "-p"], ["top", "-p"]] {
+        let (number, says) = match args[1] {
             "-t" => (&ended, format!("there is no thread {ended}")),
             _ => (&helper, format!("-t {helper} takes that thread alone")),
         };
-        let finished = test.nyquist(&words).args(&[number]).run()?;
-        expect(finished.code() != 0, format_args!("{words:?} {number} was not refused"))?;
+        let finished = test.nyquist(&args).args(&[number]).run()?;
+        expect(finished.code() != 0, format_args!("{args:?} {number} was not refused"))?;
         expect_contains("the refusal", &finished.stderr, &says)?;
         expect_contains("the refusal", &finished.stderr, "\nhint: ")?;
     }

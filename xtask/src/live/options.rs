@@ -72,13 +72,13 @@ fn reuse(test: &Context<'_>) -> Verdict {
                       while child == 0:\n        \
                           if time.thread_time() > 0.05: os._exit(0)\n    \
                       os.waitpid(child, 0)";
-    let words = ["python3", "-c", script];
-    let apart = test.record_command(&words).run_well()?;
+    let args = ["python3", "-c", script];
+    let apart = test.record_command(&args).run_well()?;
     expect_eq("processes apart", processes(&apart.profile, "python3"), 5)?;
-    let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
+    let merged = test.record_command(&args).options(&["--reuse-threads"]).run_well()?;
     expect_eq("the parent, and its children merged", processes(&merged.profile, "python3"), 2)?;
-    let (found, wanted) = (merged.profile.total(), apart.profile.total());
-    expect_within("samples", found, wanted, 0.25)?;
+    let (found, expected) = (merged.profile.total(), apart.profile.total());
+    expect_within("samples", found, expected, 0.25)?;
     reuse_with_exec(test)
 }
 
@@ -92,8 +92,8 @@ fn reuse_with_exec(test: &Context<'_>) -> Verdict {
                       while child == 0:\n        \
                           if time.thread_time() > 0.05: os.execv(sys.argv[1], [sys.argv[1], '50', 'exit', '0'])\n    \
                       os.waitpid(child, 0)";
-    let words = ["python3", "-c", script, &program];
-    let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
+    let args = ["python3", "-c", script, &program];
+    let merged = test.record_command(&args).options(&["--reuse-threads"]).run_well()?;
     expect_eq("the other program", processes(&merged.profile, "ending"), 1)?;
     expect_eq("the parent, and its children before", processes(&merged.profile, "python3"), 2)
 }
@@ -103,11 +103,12 @@ fn arguments(test: &Context<'_>) -> Verdict {
         let recorded = test.record(&["ending", "50", "exit", "0"]).options(&[option]).run_well()?;
         Ok(recorded.profile.threads.iter().map(|thread| thread.process.clone()).collect())
     };
-    for (option, wanted) in [("--include-args=2", "ending 50 exit"), ("--include-args", "ending 50 exit 0")] {
+    for (option, expected) in [("--include-args=2", "ending 50 exit"), ("--include-args", "ending 50 exit 0")]
+    {
         let found = names(option)?;
         expect(
-            found.iter().any(|name| name == wanted),
-            format_args!("{option}: no {wanted:?} in {found:?}"),
+            found.iter().any(|name| name == expected),
+            format_args!("{option}: no {expected:?} in {found:?}"),
         )?;
     }
     Ok(())
@@ -198,8 +199,8 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
         expect(broken.is_empty(), broken.join("; "))?;
     }
     let options = ["--cswitch-markers", "--per-cpu-threads"];
-    let words = ["record", "-s", "-o", "traced.json.gz", "--backend", "ptrace"];
-    let traced = test.nyquist(&words).args(&options).args(&["true"]).run()?.succeeded()?;
+    let args = ["record", "-s", "-o", "traced.json.gz", "--backend", "ptrace"];
+    let traced = test.nyquist(&args).args(&options).args(&["true"]).run()?.succeeded()?;
     for option in options {
         expect_contains("stderr", &traced.stderr, &format!("{option} has no effect"))?;
     }
@@ -211,8 +212,8 @@ fn record_dumped(test: &Context<'_>, options: &[&str]) -> anyhow::Result<(Record
     let folder = test.fresh("jit");
     std::fs::create_dir_all(&folder)?;
     let program = test.workload("dumped_code").display().to_string();
-    let words = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder.display().to_string(), &program, "500"];
-    Ok((test.record_command(&words).options(options).run_well()?, folder))
+    let args = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder.display().to_string(), &program, "500"];
+    Ok((test.record_command(&args).options(options).run_well()?, folder))
 }
 
 /// The program makes its one function in its first milliseconds. At that time, the recorder does not know yet
@@ -236,8 +237,8 @@ fn jit_markers(test: &Context<'_>) -> Verdict {
     let folder = test.path("jit");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.display().to_string();
-    let words = ["sh", "-c", "cd \"$0\" && exec node \"$@\"", &folder, "--perf-prof", &script, "500"];
-    let recorded = test.record_command(&words).options(&["--jit-markers"]).run_well()?;
+    let args = ["sh", "-c", "cd \"$0\" && exec node \"$@\"", &folder, "--perf-prof", &script, "500"];
+    let recorded = test.record_command(&args).options(&["--jit-markers"]).run_well()?;
     let markers = markers(&recorded.profile)?;
     let mut made = markers.iter().filter(|marker| marker.name == "JitFunctionAdd");
     let is_spin = |marker: &&Marker| marker.data["n"].as_str().is_some_and(|name| name.contains("spin "));
@@ -249,9 +250,9 @@ fn jit_markers(test: &Context<'_>) -> Verdict {
 
 fn folded(test: &Context<'_>) -> Verdict {
     // The recursion is far deeper than a copy of the stack.
-    let words = ["recursion", "200", "4000"];
+    let args = ["recursion", "200", "4000"];
     let deepest = |options: &[&str]| -> anyhow::Result<usize> {
-        let recorded = test.record(&words).options(options).run_well()?;
+        let recorded = test.record(&args).options(options).run_well()?;
         // On its way down and up, the recursion fits into the copy. Only truncated stacks count.
         let cut = recorded.profile.stacks().filter(|(stack, _)| is_truncated(stack));
         let depths = cut.map(|(stack, _)| stack.iter().filter(|frame| frame.function == "descend").count());
@@ -281,8 +282,8 @@ fn others_stay(test: &Context<'_>) -> Verdict {
     let folder = test.path("markers");
     std::fs::create_dir_all(&folder)?;
     let program = test.workload("markers").display().to_string();
-    let words = ["sh", "-c", "cd \"$0\" && exec \"$1\" samply", &folder.display().to_string(), &program];
-    let recorded = test.record_command(&words).options(&["--unlink-aux-files"]).run_well()?;
+    let args = ["sh", "-c", "cd \"$0\" && exec \"$1\" samply", &folder.display().to_string(), &program];
+    let recorded = test.record_command(&args).options(&["--unlink-aux-files"]).run_well()?;
     let names: Vec<_> = markers(&recorded.profile)?.into_iter().map(|marker| marker.name).collect();
     expect_eq("markers", names, vec!["first step".to_owned(), "second step".to_owned()])?;
     let is_text = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|end| end == "txt");

@@ -61,8 +61,8 @@ fn perf_script(test: &Context<'_>) -> Verdict {
     }
     let (data, text) = (test.path("perf.data").display().to_string(), test.path("perf.txt"));
     let shares = test.workload("shares").display().to_string();
-    let words = ["record", "-q", "-e", "cpu-clock:u", "-g", "-o", &data, "--", &shares, "300"];
-    if !test.program("perf").args(&words).run()?.status.success() {
+    let args = ["record", "-q", "-e", "cpu-clock:u", "-g", "-o", &data, "--", &shares, "300"];
+    if !test.program("perf").args(&args).run()?.status.success() {
         return skip("perf cannot record here");
     }
     let script = test.program("perf").args(&["script", "-i", &data]).run()?.succeeded()?;
@@ -81,8 +81,8 @@ fn node(test: &Context<'_>) -> Verdict {
     let program = "function busy(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i); return s; } \
         const end = Date.now() + 400; while (Date.now() < end) busy(100000);";
     let folder = test.path("").display().to_string();
-    let words = ["--cpu-prof", "--cpu-prof-dir", &folder, "--cpu-prof-name", "x.cpuprofile", "-e", program];
-    test.program("node").args(&words).run()?.succeeded()?;
+    let args = ["--cpu-prof", "--cpu-prof-dir", &folder, "--cpu-prof-name", "x.cpuprofile", "-e", program];
+    test.program("node").args(&args).run()?.succeeded()?;
     let file = test.path("x.cpuprofile").display().to_string();
     let table = test.nyquist(&["report", &file]).run()?.succeeded()?.stdout_text();
     expect_contains("the report", &table, "busy")
@@ -95,13 +95,13 @@ fn node_heap(test: &Context<'_>) -> Verdict {
     let program = "function keep(n) { const a = []; for (let i = 0; i < n; i++) a.push({x: i, s: 'n' + i}); return a; } \
         globalThis.kept = keep(300000);";
     let folder = test.path("").display().to_string();
-    let words =
+    let args =
         ["--heap-prof", "--heap-prof-dir", &folder, "--heap-prof-name", "x.heapprofile", "-e", program];
-    test.program("node").args(&words).run()?.succeeded()?;
+    test.program("node").args(&args).run()?.succeeded()?;
     let file = test.path("x.heapprofile").display().to_string();
     let folded = test.nyquist(&["export", "--format", "folded", &file]).run()?.succeeded()?.stdout_text();
-    let kept = folded.lines().filter(|line| line.contains(";keep "));
-    let bytes: u64 = kept.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    let retained = folded.lines().filter(|line| line.contains(";keep "));
+    let bytes: u64 = retained.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
     expect(bytes > 5_000_000, format_args!("keep has {bytes} bytes of\n{folded}"))
 }
 
@@ -137,10 +137,10 @@ fn dhat(test: &Context<'_>) -> Verdict {
     let (out, shares) =
         (test.path("x.json").display().to_string(), test.workload("shares").display().to_string());
     let target = format!("--dhat-out-file={out}");
-    let said =
+    let printed =
         test.program("valgrind").args(&["--tool=dhat", &target, &shares, "5"]).run()?.succeeded()?.stderr;
     // `==7== Total:     1,024 bytes in 1 blocks`
-    let total = said.lines().find_map(|line| line.split_once("Total:")?.1.trim().split(' ').next());
+    let total = printed.lines().find_map(|line| line.split_once("Total:")?.1.trim().split(' ').next());
     let total = total.map(|total| total.replace(',', "").parse::<u64>().unwrap_or(0)).unwrap_or_default();
     let folded = test.nyquist(&["export", "--format", "folded", &out]).run()?.succeeded()?.stdout_text();
     let bytes: u64 = folded.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
@@ -175,8 +175,8 @@ fn go_profile(test: &Context<'_>) -> Verdict {
         file.Close() }\n";
     std::fs::write(&source, program)?;
     let cache = test.path("cache").display().to_string();
-    let words = ["run", &source.display().to_string(), &profile];
-    test.program("go").args(&words).env("GOCACHE", cache).run()?.succeeded()?;
+    let args = ["run", &source.display().to_string(), &profile];
+    test.program("go").args(&args).env("GOCACHE", cache).run()?.succeeded()?;
     let top = test.program("go").args(&["tool", "pprof", "-top", &profile]).run()?.succeeded()?.stdout_text();
     let expected = top.lines().find(|row| row.ends_with("main.busy")).unwrap_or_default();
     let self_ms = reported_ms(test, &profile, "main.busy", "self_share")?;
@@ -205,8 +205,8 @@ fn go_text(test: &Context<'_>) -> Verdict {
         file, _ := os.Create(name); pprof.Lookup(\"heap\").WriteTo(file, place); file.Close() } }\n";
     std::fs::write(&source, program)?;
     let cache = test.path("cache").display().to_string();
-    let words = ["run", &source.display().to_string(), &pprof, &text];
-    test.program("go").args(&words).env("GOCACHE", cache).run()?.succeeded()?;
+    let args = ["run", &source.display().to_string(), &pprof, &text];
+    test.program("go").args(&args).env("GOCACHE", cache).run()?.succeeded()?;
     let held = |file: &str| -> Result<u64, Stop> {
         let json =
             test.nyquist(&["report", "--json", "--limit", "0", file]).run()?.succeeded()?.stdout_text();
@@ -240,8 +240,8 @@ fn java_recording(test: &Context<'_>) -> Verdict {
     let table = test.nyquist(&["report", &file]).run()?.succeeded()?.stdout_text();
     expect_contains("the report", &table, "Jit.fibonacci")?;
     let imported = test.path("allocations.json.gz").display().to_string();
-    let words = ["import", "-s", "-q", "--event", "alloc", "-o", &imported, &file];
-    test.nyquist(&words).run()?.succeeded()?;
+    let args = ["import", "-s", "-q", "--event", "alloc", "-o", &imported, &file];
+    test.nyquist(&args).run()?.succeeded()?;
     let table = test.nyquist(&["report", &imported]).run()?.succeeded()?.stdout_text();
     expect_contains("the report of allocations", &table, "jdk.ObjectAllocationSample")
 }
@@ -255,11 +255,11 @@ fn chromium_trace(test: &Context<'_>) -> Verdict {
     let (page, trace) = (test.path("page.html"), test.path("trace.json").display().to_string());
     std::fs::write(&page, format!("<script>{BUSY_PAGE}</script>"))?;
     let categories = "-*,devtools.timeline,disabled-by-default-v8.cpu_profiler,__metadata";
-    let words =
+    let args =
         ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"];
     let running = test
         .program("chromium")
-        .args(&words)
+        .args(&args)
         .args(&[&format!("--user-data-dir={}", test.path("profile").display())])
         .args(&[&format!("--trace-startup={categories}"), &format!("--trace-startup-file={trace}")])
         .args(&["--trace-startup-format=json", "--trace-startup-duration=0"])
@@ -290,12 +290,12 @@ fn firefox(test: &Context<'_>) -> Verdict {
     std::fs::write(&page, format!("<script>{BUSY_PAGE}</script>"))?;
     std::fs::create_dir_all(&folder)?;
     let (home, picture) = (test.path("").display().to_string(), test.path("page.png").display().to_string());
-    let words = ["--headless", "--profile", &folder.display().to_string(), "--screenshot", &picture]
+    let args = ["--headless", "--profile", &folder.display().to_string(), "--screenshot", &picture]
         .map(str::to_owned);
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
     let running = test
         .program(program)
-        .args(&words)
+        .args(&args)
         .args(&[&format!("file://{}", page.display())])
         .env("HOME", home)
         .env("MOZ_PROFILER_STARTUP", "1")
@@ -307,8 +307,8 @@ fn firefox(test: &Context<'_>) -> Verdict {
         return skip("firefox has written no profile of itself here");
     }
     let file = profile.display().to_string();
-    let ask = |words: &[&str]| -> Result<Value, Stop> {
-        let text = test.nyquist(&["report", "--json", &file]).args(words).run()?.succeeded()?.stdout_text();
+    let ask = |args: &[&str]| -> Result<Value, Stop> {
+        let text = test.nyquist(&["report", "--json", &file]).args(args).run()?.succeeded()?.stdout_text();
         Ok(serde_json::from_str(&text)?)
     };
     let names = |json: &Value, list: &str, member: &str| -> Vec<String> {

@@ -94,10 +94,10 @@ fn old_kept(test: &Context<'_>) -> Verdict {
     record_well(test, &output)?;
     expect_profile(&output)?;
     let old = ["again.json.gz.old", "again.old.json.gz", "again.json.old.gz"].map(|name| test.path(name));
-    let kept = old.iter().find(|path| path.exists());
-    let text = kept.map(fs::read_to_string).transpose()?;
+    let retained = old.iter().find(|path| path.exists());
+    let text = retained.map(fs::read_to_string).transpose()?;
     expect_eq("the earlier recording", text.as_deref(), Some("the earlier one"))?;
-    expect_contains("its name", &kept.map(|path| path.display().to_string()).unwrap_or_default(), ".old")
+    expect_contains("its name", &retained.map(|path| path.display().to_string()).unwrap_or_default(), ".old")
 }
 
 fn symbolic_link(test: &Context<'_>) -> Verdict {
@@ -237,8 +237,8 @@ fn full_disk(test: &Context<'_>) -> Verdict {
 fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
     need_root()?;
     let Some(disk) = TinyDisk::mount(test.path("tiny"))? else { return skip("cannot mount a tmpfs here") };
-    let (kept, output) = (disk.0.join("perf.data"), test.path("x.json.gz"));
-    let call = test.nyquist(&["record", "-s", "--perf-data"]).path(&kept).args(&["-o"]).path(&output);
+    let (retained, output) = (disk.0.join("perf.data"), test.path("x.json.gz"));
+    let call = test.nyquist(&["record", "-s", "--perf-data"]).path(&retained).args(&["-o"]).path(&output);
     let finished = call.args(&["--"]).path(&test.workload("shares")).args(&["300"]).run()?;
     if finished.stderr.contains("by ptrace") {
         return skip("perf_event_open is refused here");
@@ -246,7 +246,7 @@ fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
     expect_eq("the status", finished.code(), 1)?;
     expect_contains("stderr", &finished.stderr, "no space left")?;
     expect_profile(&output)?;
-    expect(!kept.exists(), "a part of the file is there")
+    expect(!retained.exists(), "a part of the file is there")
 }
 
 /// Checks that the message says that there is no space. Either the recording is elsewhere and the message
@@ -255,11 +255,11 @@ fn expect_reported_and_kept(test: &Context<'_>, finished: &Finished, output: &Pa
     // The test's own name must not count as a message.
     let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();
     expect(text.contains("no space") || text.contains("full"), format_args!("stderr: {text:?}"))?;
-    let words =
+    let args =
         finished.stderr.split_whitespace().map(|word| word.trim_matches(['`', '\'', '"', ',', ':', '.']));
     let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut elsewhere =
-        words.filter(|word| word.ends_with(&name)).map(PathBuf::from).filter(|path| path != output);
+        args.filter(|word| word.ends_with(&name)).map(PathBuf::from).filter(|path| path != output);
     match elsewhere.find(|path| path.is_file()) {
         Some(path) => {
             let held = expect_profile(&path);

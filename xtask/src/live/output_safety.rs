@@ -299,8 +299,8 @@ fn stale_files(test: &Context<'_>) -> Verdict {
         fs::write(&path, name).map(|()| path)
     };
     let dead = make(".x.json.gz.999.tmp")?;
-    let living = make(".x.json.gz.998.tmp")?;
-    let lock = File::open(&living)?;
+    let live = make(".x.json.gz.998.tmp")?;
+    let lock = File::open(&live)?;
     lock.lock()?;
     let target = make("target")?;
     symlink(&target, folder.join(".x.json.gz.997.tmp"))?;

@@ -83,8 +83,8 @@ fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a
     for by in BOTH {
         let [program, library] = fresh_files(test)?;
         // By ptrace, a busy machine takes about thirty samples in 400 ms, which are too few for shares.
-        let words = [program.as_str(), if by == By::Best { "400" } else { "1600" }, &library];
-        let recorded = test.record_command(&words).by(by).with(adapt).run_well()?;
+        let args = [program.as_str(), if by == By::Best { "400" } else { "1600" }, &library];
+        let recorded = test.record_command(&args).by(by).with(adapt).run_well()?;
         expect_own_names(&recorded.profile)?;
         let [program, library] = fresh_files(test)?;
         let ready = test.fresh("ready");

@@ -14,9 +14,9 @@ pub(super) const TESTS: &[Test] = &[
 
 /// Checks that a recorded program has the same output as without a recorder, however often it is stopped.
 /// Returns the output.
-fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
-    let alone = test.program(test.workload(words[0])).args(&words[1..]).run()?.succeeded()?.stdout_text();
-    for (how, recording) in by_both(test, || test.record(words).options(&["-r", "10000"])) {
+fn expect_alike(test: &Context<'_>, args: &[&str]) -> Result<String, Stop> {
+    let alone = test.program(test.workload(args[0])).args(&args[1..]).run()?.succeeded()?.stdout_text();
+    for (how, recording) in by_both(test, || test.record(args).options(&["-r", "10000"])) {
         let recorded = recording.run_well()?;
         expect_eq(how, recorded.finished.stdout_text(), alone.clone())?;
         expect(recorded.profile.total() > 0.0, format_args!("{how}: the profile has no samples"))?;

@@ -110,13 +110,13 @@ fn form(line: &str) -> Option<String> {
     let line = ["% of a CPU", " of CPU time (", ", not ", " time is in ", " with what it calls:"]
         .iter()
         .fold(&*line, |line, end| line.split(end).next().unwrap_or_default());
-    let words = line.split_whitespace().map(|word| match word.trim_matches(['(', ')', ',', ':']) {
+    let args = line.split_whitespace().map(|word| match word.trim_matches(['(', ')', ',', ':']) {
         word if word.contains('/') => "PATH".to_owned(),
         "s" | "ms" | "us" | "ns" => "UNIT".to_owned(),
         word if word.chars().any(|letter| letter.is_ascii_digit()) => "#".to_owned(),
         word => word.to_owned(),
     });
-    Some(words.collect::<Vec<String>>().join(" "))
+    Some(args.collect::<Vec<String>>().join(" "))
 }
 
 /// Whether a line begins with the handle of a function or a thread, as rows of `query` do.

@@ -70,11 +70,11 @@ fn agents(test: &Context<'_>) -> Verdict {
         let file = command.split_whitespace().find(|word| word.ends_with(".json.gz")).unwrap_or_default();
         let state = if command.contains("--off-cpu") { "--off-cpu" } else { "" };
         let name = if file.starts_with("server") { "worker" } else { "count_words" };
-        let words = command.split_whitespace().map(|word| match word.strip_prefix("f-") {
+        let args = command.split_whitespace().map(|word| match word.strip_prefix("f-") {
             Some(_) => handle(name).replace("$FILE", file).replace("$STATE", state),
             None => word.to_owned(),
         });
-        words.collect::<Vec<_>>().join(" ")
+        args.collect::<Vec<_>>().join(" ")
     };
     fs::copy(test.workload("documented"), test.path("word_count/server"))?;
     follow(test, &page("docs/agents.md")?, "word_count", with_handles)

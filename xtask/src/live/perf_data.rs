@@ -218,45 +218,45 @@ fn stream(test: &Context<'_>) -> Verdict {
     };
     run_perf(record)?.succeeded()?;
     let profile = test.fresh("piped.json.gz");
-    let words = format!(
+    let args = format!(
         "cat '{}' | '{}' import - -s -o '{}'",
         stream.display(),
         test.nyquist_path().display(),
         profile.display()
     );
-    test.program("sh").args(&["-c", &words]).run()?.succeeded()?;
+    test.program("sh").args(&["-c", &args]).run()?.succeeded()?;
     let profile = Profile::read(&profile)?;
     expect(profile.self_share("alpha") > 0.2, "no share of alpha")?;
     // Every command can read it, both from a pipe and from a redirected file.
     let (nyquist, stream) = (test.nyquist_path().display(), stream.display());
-    for words in
+    for args in
         [format!("cat '{stream}' | '{nyquist}' report -"), format!("'{nyquist}' report - < '{stream}'")]
     {
-        let table = test.program("sh").args(&["-c", &words]).run()?.succeeded()?.stdout_text();
-        expect_contains(&words, &table, "alpha")?;
+        let table = test.program("sh").args(&["-c", &args]).run()?.succeeded()?.stdout_text();
+        expect_contains(&args, &table, "alpha")?;
     }
     Ok(())
 }
 
 fn compressed(test: &Context<'_>) -> Verdict {
     let recording = perf_record(test, &["-F", "1999", "-g", "-z"], "zstd.data")?;
-    let (profile, said) = import(test, &recording, &[])?;
-    expect(!said.contains("damaged"), &said)?;
+    let (profile, printed) = import(test, &recording, &[])?;
+    expect(!printed.contains("damaged"), &printed)?;
     expect_perfs_shares(test, &recording, &profile)
 }
 
 fn threads(test: &Context<'_>) -> Verdict {
     let recording = perf_record(test, &["-F", "1999", "-g", "-B", "--threads"], "threads.data")?;
-    let (profile, said) = import(test, &recording, &[])?;
-    expect(!said.contains("damaged") && !said.contains("later"), &said)?;
+    let (profile, printed) = import(test, &recording, &[])?;
+    expect(!printed.contains("damaged") && !printed.contains("later"), &printed)?;
     expect_perfs_shares(test, &recording, &profile)
 }
 
 fn events(test: &Context<'_>) -> Verdict {
     let recording = perf_record(test, &["-g", "-e", "cpu-clock,page-faults", "-c", "100000"], "events.data")?;
-    let (clock, said) = import(test, &recording, &[])?;
+    let (clock, printed) = import(test, &recording, &[])?;
     expect(clock.self_share("alpha") > 0.2, "the clock's samples are not shown")?;
-    expect(said.is_empty() || !said.contains("--event cpu-clock"), &said)?;
+    expect(printed.is_empty() || !printed.contains("--event cpu-clock"), &printed)?;
     let finished = test.nyquist(&["import", "-s", "--event", "cycles"]).path(&recording).run()?;
     expect_eq("exit status", finished.code(), 1)?;
     expect_contains("the error", &finished.stderr, "no event named cycles")?;
@@ -325,9 +325,9 @@ fn cut(test: &Context<'_>) -> Verdict {
     let bytes = std::fs::read(&recording)?;
     let cut = test.fresh("cut.data");
     std::fs::write(&cut, &bytes[..bytes.len() / 2])?;
-    let (profile, said) = import(test, &cut, &[])?;
+    let (profile, printed) = import(test, &cut, &[])?;
     expect(profile.count() > 10.0, "no samples")?;
-    expect_contains("what is said", &said, "cut off at byte")
+    expect_contains("what is said", &printed, "cut off at byte")
 }
 
 fn missing(test: &Context<'_>) -> Verdict {
@@ -340,9 +340,9 @@ fn missing(test: &Context<'_>) -> Verdict {
     };
     run_perf(record)?.succeeded()?;
     std::fs::remove_file(&program)?;
-    let (profile, said) = import(test, &recording, &[])?;
+    let (profile, printed) = import(test, &recording, &[])?;
     expect(profile.count() > 10.0, "no samples")?;
-    expect_contains("what is said", &said, &program.display().to_string())
+    expect_contains("what is said", &printed, &program.display().to_string())
 }
 
 fn archive(test: &Context<'_>) -> Verdict {
@@ -365,9 +365,9 @@ fn archive(test: &Context<'_>) -> Verdict {
     }
     std::fs::remove_file(&program)?;
     let expect_named = |is_unpacked_now: bool| {
-        let (profile, said) = import(test, &recording, &[])?;
-        expect_eq("that it is unpacked", said.contains("Unpacking"), is_unpacked_now)?;
-        expect(!said.contains("packed (build id"), &said)?;
+        let (profile, printed) = import(test, &recording, &[])?;
+        expect_eq("that it is unpacked", printed.contains("Unpacking"), is_unpacked_now)?;
+        expect(!printed.contains("packed (build id"), &printed)?;
         expect(profile.self_share("alpha") > 0.2, "no share of alpha")
     };
     expect_named(true)?;
@@ -378,8 +378,8 @@ fn archive(test: &Context<'_>) -> Verdict {
     test.program("tar").args(&["xf"]).path(&tarball).args(&["-C"]).path(&elsewhere).run()?.succeeded()?;
     let recording = elsewhere.join("perf.data");
     std::fs::rename(folder.join("perf.data"), &recording)?;
-    let (profile, said) = import(test, &recording, &[])?;
-    expect(!said.contains("packed (build id") && !said.contains("Unpacking"), &said)?;
+    let (profile, printed) = import(test, &recording, &[])?;
+    expect(!printed.contains("packed (build id") && !printed.contains("Unpacking"), &printed)?;
     expect(profile.self_share("alpha") > 0.2, "no share of alpha where it was unpacked by hand")
 }
 

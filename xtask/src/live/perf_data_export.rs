@@ -39,8 +39,8 @@ fn export(test: &Context<'_>, profile: &Path) -> Result<PathBuf, Stop> {
 }
 
 /// The output of `perf` for a recording.
-fn perf(test: &Context<'_>, words: &[&str], recording: &Path) -> Result<String, Stop> {
-    match test.program("perf").args(words).args(&["-i"]).path(recording).run() {
+fn perf(test: &Context<'_>, args: &[&str], recording: &Path) -> Result<String, Stop> {
+    match test.program("perf").args(args).args(&["-i"]).path(recording).run() {
         Ok(finished) => Ok(finished.succeeded()?.stdout_text()),
         Err(error) => skip(format_args!("there is no perf here: {error}")),
     }

@@ -45,8 +45,8 @@ fn plain_at_2(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let recorded = test.record(&["shares", "1500"]).by_plain_user().run_well()?;
     for function in ["alpha", "beta", "gamma_"] {
-        let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
-        expect_share(function, found, wanted, recorded.profile.count())?;
+        let (found, expected) = (recorded.profile.total_share(function), recorded.true_share(function)?);
+        expect_share(function, found, expected, recorded.profile.count())?;
     }
     let kernel = recorded.profile.share_with(is_kernel_code);
     expect_measured(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
@@ -83,13 +83,13 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
     for what in ["zero", "getpid"] {
         let recorded = test.record(&["kernel_heavy", "1500", what]).by_plain_user().run_well()?;
         let truth = recorded.truth()?;
-        let wanted = truth.system / truth.cpu;
+        let expected = truth.system / truth.cpu;
         let found = recorded.profile.total_share("[kernel: not permitted]");
         // The truth is accounted in ticks of 4 ms. There are 375 of them, and four deviations are allowed.
-        let allowed = 4.0 * (wanted * (1.0 - wanted) / 375.0_f64).sqrt() + 0.03;
+        let allowed = 4.0 * (expected * (1.0 - expected) / 375.0_f64).sqrt() + 0.03;
         expect_measured(
-            (found - wanted).abs() < allowed,
-            format_args!("{what}: found {found:.3}, accounted {wanted:.3}"),
+            (found - expected).abs() < allowed,
+            format_args!("{what}: found {found:.3}, accounted {expected:.3}"),
         )?;
         let broken = super::rules::broken(&recorded.profile.json);
         expect(broken.is_empty(), broken.join("; "))?;
@@ -143,10 +143,10 @@ fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     expect_first_lines_at_1(&recorded)?;
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
     let truth = recorded.truth()?;
-    let wanted = truth.system / truth.cpu;
+    let expected = truth.system / truth.cpu;
     expect_measured(
-        in_kernel > wanted - 0.08,
-        format_args!("kernel share {in_kernel:.3}, accounted {wanted:.3}"),
+        in_kernel > expected - 0.08,
+        format_args!("kernel share {in_kernel:.3}, accounted {expected:.3}"),
     )?;
     let hidden = recorded.profile.total_share("[kernel: not permitted]");
     expect_measured(hidden < 0.02, format_args!("{hidden:.3} of the samples are said to be hidden"))?;
@@ -199,8 +199,8 @@ fn no_capabilities(test: &Context<'_>) -> Verdict {
     let drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
     let recorded = test.record(&["shares", "800"]).with(|call| call.under(&drop)).run_well()?;
     expect_contains("stderr", &recorded.finished.stderr, "hint: root lacks CAP_PERFMON here")?;
-    let wanted = recorded.true_share("alpha")?;
-    expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())
+    let expected = recorded.true_share("alpha")?;
+    expect_share("alpha", recorded.profile.total_share("alpha"), expected, recorded.profile.count())
 }
 
 fn locked_memory(test: &Context<'_>) -> Verdict {
@@ -208,8 +208,8 @@ fn locked_memory(test: &Context<'_>) -> Verdict {
     let limit = ["prlimit", "--memlock=0:0"];
     let recorded =
         test.record(&["shares", "800"]).by_plain_user().with(|call| call.under(&limit)).run_well()?;
-    let wanted = recorded.true_share("alpha")?;
-    expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())?;
+    let expected = recorded.true_share("alpha")?;
+    expect_share("alpha", recorded.profile.total_share("alpha"), expected, recorded.profile.count())?;
     // Other recordings use the same per-user budget of memory. So there may be fewer samples, but some.
     expect_measured(
         recorded.profile.count() > 400.0,

@@ -177,8 +177,8 @@ fn look_at_live_threads(running: &Running<'_>) -> Verdict {
         let threads = || fs::read_dir(&folder).into_iter().flatten().flatten();
         let statuses = || threads().filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
         let is_it = |status: &String| status.starts_with(&format!("Name:\t{name}\n"));
-        let kept = ["CapPrm:", "CapEff:"].map(|set| format!("\n{set}\t{TO_CHANGE_USER:016x}\n"));
-        let has_only_these = |status: &String| kept.iter().all(|line| status.contains(line));
+        let retained = ["CapPrm:", "CapEff:"].map(|set| format!("\n{set}\t{TO_CHANGE_USER:016x}\n"));
+        let has_only_these = |status: &String| retained.iter().all(|line| status.contains(line));
         let what = format!("{name} to give up all other rights");
         running.wait_until(&what, || statuses().find(is_it).is_some_and(|it| has_only_these(&it)))?;
         let status = statuses().find(is_it).context("the thread has ended")?;

@@ -42,11 +42,11 @@ impl<'a> Session<'a> {
         Self::load(test, &[profile, "--symbol-server", server])
     }
 
-    fn load(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
+    fn load(test: &'a Context<'a>, args: &[&str]) -> Result<Self, Stop> {
         let script = script()?;
-        let words = [&["load"], words].concat();
+        let args = [&["load"], args].concat();
         let session = Self { test, script, folder: test.fresh("session") };
-        let finished = session.call(&words).run()?;
+        let finished = session.call(&args).run()?;
         // The tool gives its daemon half a second to start, which is not enough on a busy machine. The daemon
         // continues to start.
         if finished.stderr.contains("did not become ready") {
@@ -71,21 +71,21 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn call(&self, words: &[&str]) -> Invocation<'a> {
-        let call = self.test.program("node").path(&self.script).args(words);
+    fn call(&self, args: &[&str]) -> Invocation<'a> {
+        let call = self.test.program("node").path(&self.script).args(args);
         call.env("PROFILER_CLI_SESSION_DIR", self.folder.display().to_string())
     }
 
-    fn run(&self, words: &[&str]) -> Result<String> {
-        Ok(self.call(words).run()?.succeeded()?.stdout_text())
+    fn run(&self, args: &[&str]) -> Result<String> {
+        Ok(self.call(args).run()?.succeeded()?.stdout_text())
     }
 
     /// The answer to a query, as JSON.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
-        let text = self.run(&[words, &["--json"]].concat())?;
+    pub(super) fn ask(&self, args: &[&str]) -> Result<Value> {
+        let text = self.run(&[args, &["--json"]].concat())?;
         let json: Value =
-            serde_json::from_str(&text).with_context(|| format!("{words:?} gave no JSON: {text}"))?;
-        ensure!(json["type"].is_string(), "{words:?} gave {text}");
+            serde_json::from_str(&text).with_context(|| format!("{args:?} gave no JSON: {text}"))?;
+        ensure!(json["type"].is_string(), "{args:?} gave {text}");
         Ok(json)
     }
 }

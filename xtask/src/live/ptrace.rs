@@ -55,14 +55,14 @@ pub(super) fn by_both<'a>(
     [("by ptrace", denied(recording(), test)), ("as well as it can be", recording())]
 }
 
-pub(super) fn record<'a>(test: &'a Context<'a>, words: &[&str]) -> Recording<'a> {
-    denied(test.record(words), test)
+pub(super) fn record<'a>(test: &'a Context<'a>, args: &[&str]) -> Recording<'a> {
+    denied(test.record(args), test)
 }
 
 pub(super) fn expect_shares(recorded: &Recorded) -> Verdict {
     for function in ["alpha", "beta", "gamma_"] {
-        let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
-        expect_share(function, found, wanted, recorded.profile.equal_count())?;
+        let (found, expected) = (recorded.profile.total_share(function), recorded.true_share(function)?);
+        expect_share(function, found, expected, recorded.profile.equal_count())?;
     }
     Ok(())
 }
@@ -186,10 +186,10 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
 }
 
 fn weights(test: &Context<'_>) -> Verdict {
-    for words in [&["shares", "3000"][..], &["threads", "2000"], &["churn", "3000"], &["ticks", "2000"]] {
-        let recorded = record(test, words).run_well()?;
+    for args in [&["shares", "3000"][..], &["threads", "2000"], &["churn", "3000"], &["ticks", "2000"]] {
+        let recorded = record(test, args).run_well()?;
         let cpu = recorded.truth()?.cpu;
-        expect_within(&format!("weight of {words:?}"), recorded.profile.total(), cpu * 1000.0, 0.02)?;
+        expect_within(&format!("weight of {args:?}"), recorded.profile.total(), cpu * 1000.0, 0.02)?;
     }
     Ok(())
 }
@@ -227,9 +227,9 @@ fn late_library(test: &Context<'_>) -> Verdict {
     // A short run loads and unloads the library between two readings of the mappings.
     for ms in ["600", "60", "60", "60"] {
         let recorded = record(test, &["plugin_host", ms, &plugin]).run_well()?;
-        let (found, wanted) =
+        let (found, expected) =
             (recorded.profile.total_share("plugin_inner"), recorded.true_share("plugin_inner")?);
-        expect_share("plugin_inner", found, wanted, recorded.profile.equal_count())?;
+        expect_share("plugin_inner", found, expected, recorded.profile.equal_count())?;
         let whole = whole_share(&recorded.profile, "plugin_inner");
         let roots = recorded.profile.roots();
         expect_measured(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
@@ -254,9 +254,9 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     let waited = waited_ms(&recorded.profile);
     // The shell waits for both programs, and sleep waits itself. On a busy machine they also wait for the
     // CPU.
-    let (wanted, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
-    let is_due = (wanted * 0.95..most).contains(&waited);
-    expect_measured(is_due, format_args!("{waited} ms of waiting, not {wanted}"))?;
+    let (expected, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
+    let is_due = (expected * 0.95..most).contains(&waited);
+    expect_measured(is_due, format_args!("{waited} ms of waiting, not {expected}"))?;
     let sleeping = recorded.profile.threads.iter().find(|thread| thread.process == "sleep");
     let sleeps = sleeping.is_some_and(|thread| {
         thread.stacks().any(|(stack, _)| stack.iter().any(|frame| frame.function.contains("nanosleep")))
@@ -265,9 +265,9 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
 }
 
 /// Runs at a high rate, so that threads are often requested to stop just when they begin to wait.
-fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
+fn expect_undisturbed(test: &Context<'_>, args: &[&str]) -> Verdict {
     for _ in 0..3 {
-        let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
+        let recorded = record(test, args).options(&["-r", "10000"]).run_well()?;
         let output = recorded.finished.stdout_text();
         expect_contains("what the program says", &output, " 0 interrupted, 0 early")?;
     }
@@ -433,8 +433,8 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
 fn short_programs(test: &Context<'_>) -> Verdict {
     const PROGRAMS: usize = 100;
     let step = test.workload("exec_step").display().to_string();
-    let words = [&*step, "4"].repeat(PROGRAMS);
-    let recorded = denied(test.record_command(&words), test).run_well()?;
+    let args = [&*step, "4"].repeat(PROGRAMS);
+    let recorded = denied(test.record_command(&args), test).run_well()?;
     let profile = &recorded.profile;
     let (burned, under_main) = (
         profile.share_of_taken("before_exec"),

@@ -134,8 +134,8 @@ fn traced_already(test: &Context<'_>) -> Verdict {
 /// A thread that ends while the recorder attaches can no longer be traced. A thread that is created meanwhile
 /// is traced already.
 fn attach_to_churn(test: &Context<'_>) -> Verdict {
-    for words in [&["churn", "1000000"][..], &["stops", "1000000", "2"]] {
-        let target = working(test, words)?;
+    for args in [&["churn", "1000000"][..], &["stops", "1000000", "2"]] {
+        let target = working(test, args)?;
         for _ in 0..15 {
             let output = test.fresh("profile.json.gz");
             attached(test, target.pid(), &output).args(&["-d", "0.05"]).run()?.succeeded()?;
@@ -156,10 +156,10 @@ impl Diary {
     fn read(path: &Path) -> Self {
         let mut threads: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
         for line in fs::read_to_string(path).unwrap_or_default().lines() {
-            let mut words = line.split(' ');
-            let name = words.next().unwrap_or_default().to_owned();
+            let mut args = line.split(' ');
+            let name = args.next().unwrap_or_default().to_owned();
             // The last line may be incomplete.
-            if let [Some(at), Some(cpu)] = [(); 2].map(|()| words.next()?.parse::<u64>().ok()) {
+            if let [Some(at), Some(cpu)] = [(); 2].map(|()| args.next()?.parse::<u64>().ok()) {
                 threads.entry(name).or_default().push((at, cpu as f64 / 1e6));
             }
         }

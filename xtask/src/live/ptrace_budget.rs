@@ -123,17 +123,17 @@ fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
 /// must have its share. If the tracer also waits for a CPU, more CPU time passes between two samples of a
 /// thread.
 fn crowds(test: &Context<'_>) -> Verdict {
-    for (words, least) in
+    for (args, least) in
         [(["crowd", "300", "8"], 0.9), (["crowd", "80", "50"], 0.6), (["crowd", "80", "100"], 0.6)]
     {
-        let recorded = record(test, &words).run_well()?;
+        let recorded = record(test, &args).run_well()?;
         let (profile, cpu) = (&recorded.profile, recorded.truth()?.cpu);
-        expect_within(&format!("weight of {words:?}"), profile.total(), cpu * 1000.0, 0.05)?;
+        expect_within(&format!("weight of {args:?}"), profile.total(), cpu * 1000.0, 0.05)?;
         let sampled = 1.0 - profile.total_share("[not sampled]");
-        expect_measured(sampled > least, format_args!("{words:?}: {sampled:.3} of the time has stacks"))?;
-        for (function, wanted) in [("heavy", 0.7), ("light", 0.3)] {
+        expect_measured(sampled > least, format_args!("{args:?}: {sampled:.3} of the time has stacks"))?;
+        for (function, expected) in [("heavy", 0.7), ("light", 0.3)] {
             let found = profile.total_share(function) / sampled;
-            expect_share(&format!("{function} of {words:?}"), found, wanted, profile.equal_count())?;
+            expect_share(&format!("{function} of {args:?}"), found, expected, profile.equal_count())?;
         }
     }
     Ok(())

@@ -34,19 +34,19 @@ fn installed(package: Package, suffix: &str, options: &[&str]) -> Result<PathBuf
     let folder = crate::paths::target().join(format!("pypi/{}-{}{suffix}", package.name, package.version));
     let record = format!("{}-{}.dist-info", package.name.replace('-', "_"), package.version);
     if !folder.join(record).is_dir() {
-        let wanted = format!("{}=={}", package.name, package.version);
+        let expected = format!("{}=={}", package.name, package.version);
         let pip = Command::new("python3")
             .args(["-m", "pip", "install", "--quiet"])
             .args(options)
             .arg("--target")
             .arg(&folder)
-            .arg(&wanted)
+            .arg(&expected)
             .output();
         let Ok(pip) = pip else { return skip("python3 is not installed") };
         if !pip.status.success() {
             let messages = String::from_utf8_lossy(&pip.stderr).into_owned();
             let reason = messages.lines().last().unwrap_or("pip says no reason");
-            return skip(format_args!("pip cannot install {wanted}: {reason}"));
+            return skip(format_args!("pip cannot install {expected}: {reason}"));
         }
     }
     folder.canonicalize().context("the folder was there just now").map_err(Stop::from)

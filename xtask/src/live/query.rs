@@ -21,8 +21,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_guide_names_every_question", guide),
 ];
 
-fn ask(test: &Context<'_>, path: &Path, words: &[&str]) -> Result<Value, anyhow::Error> {
-    let finished = test.nyquist(&["query"]).path(path).args(words).args(&["--json"]).run()?.succeeded()?;
+fn ask(test: &Context<'_>, path: &Path, args: &[&str]) -> Result<Value, anyhow::Error> {
+    let finished = test.nyquist(&["query"]).path(path).args(args).args(&["--json"]).run()?.succeeded()?;
     Ok(serde_json::from_str(&finished.stdout_text())?)
 }
 
@@ -48,8 +48,8 @@ fn suggestions(test: &Context<'_>) -> Verdict {
     std::fs::rename(&recorded.path, &path)?;
     let filters = ["--thread", "t-0", "--range", "-700ms", "--focus", "part|ma in", "--hide=-x"];
     let mut commands = Vec::new();
-    for words in [&[][..], &["function", "second_part"], &["source", "second_part"]] {
-        let answer = ask(test, &path, &[words, &filters].concat())?;
+    for args in [&[][..], &["function", "second_part"], &["source", "second_part"]] {
+        let answer = ask(test, &path, &[args, &filters].concat())?;
         let next = answer["next"].as_array().into_iter().flatten();
         commands.extend(next.filter_map(|command| command.as_str().map(str::to_owned)));
     }
@@ -87,8 +87,8 @@ fn bounded(test: &Context<'_>) -> Verdict {
 
 fn handles(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
-    let handle = |words: &[&str]| -> Result<String, anyhow::Error> {
-        let answer = ask(test, &recorded.path, words)?;
+    let handle = |args: &[&str]| -> Result<String, anyhow::Error> {
+        let answer = ask(test, &recorded.path, args)?;
         let rows = answer["functions"].as_array().into_iter().flatten();
         let row = rows.filter(|row| row["function"] == "beta").map(|row| row["handle"].to_string()).next();
         row.ok_or_else(|| anyhow::anyhow!("no beta in {answer}"))
@@ -142,10 +142,10 @@ fn text_and_json(test: &Context<'_>) -> Verdict {
 
 fn refused(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    let check = |words: &[&str], status, said: &str| -> Verdict {
-        let finished = test.nyquist(&["query"]).path(&recorded.path).args(words).run()?;
+    let check = |args: &[&str], status, printed: &str| -> Verdict {
+        let finished = test.nyquist(&["query"]).path(&recorded.path).args(args).run()?;
         expect_eq("the status", finished.code(), status)?;
-        expect_contains("stderr", &finished.stderr, said)
+        expect_contains("stderr", &finished.stderr, printed)
     };
     check(&["function"], 1, "`function` needs a function")?;
     check(&["threads", "main"], 1, "cannot be used with it")?;

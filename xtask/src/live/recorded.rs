@@ -24,28 +24,28 @@ type Adapt<'a> = Box<dyn Fn(Invocation<'a>) -> Invocation<'a> + 'a>;
 
 impl Context<'_> {
     /// A recording of a workload. The first word is the workload's name.
-    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_workload(self, words)
+    pub(crate) fn record(&self, args: &[&str]) -> Recording<'_> {
+        Recording::of_workload(self, args)
     }
 
     /// A recording of any command.
-    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_command(self, words)
+    pub(crate) fn record_command(&self, args: &[&str]) -> Recording<'_> {
+        Recording::of_command(self, args)
     }
 }
 
 impl<'a> Recording<'a> {
     /// A recording of a workload. The first word is its name.
-    pub(crate) fn of_workload(context: &'a Context<'a>, words: &[&str]) -> Self {
-        let program = context.workload(words[0]).display().to_string();
+    pub(crate) fn of_workload(context: &'a Context<'a>, args: &[&str]) -> Self {
+        let program = context.workload(args[0]).display().to_string();
         let mut recording = Self::of_command(context, &[&program]);
-        recording.command.extend(words[1..].iter().map(|&word| word.to_owned()));
+        recording.command.extend(args[1..].iter().map(|&word| word.to_owned()));
         recording
     }
 
     /// A recording of any command.
-    pub(crate) fn of_command(context: &'a Context<'a>, words: &[&str]) -> Self {
-        let command = words.iter().map(|&word| word.to_owned()).collect();
+    pub(crate) fn of_command(context: &'a Context<'a>, args: &[&str]) -> Self {
+        let command = args.iter().map(|&word| word.to_owned()).collect();
         Self { context, options: Vec::new(), command, adapt: Vec::new() }
     }
 

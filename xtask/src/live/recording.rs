@@ -54,8 +54,8 @@ pub(super) const TESTS: &[Test] = &[
 fn expect_true_shares(recorded: &Recorded, functions: &[&str]) -> Verdict {
     let profile = &recorded.profile;
     for function in functions {
-        let wanted = recorded.true_share(function)?;
-        expect_share(function, profile.total_share(function), wanted, profile.count())?;
+        let expected = recorded.true_share(function)?;
+        expect_share(function, profile.total_share(function), expected, profile.count())?;
     }
     Ok(())
 }
@@ -285,8 +285,8 @@ fn cpu_deltas(test: &Context<'_>) -> Verdict {
 fn higher_rate(test: &Context<'_>) -> Verdict {
     for flag in ["-r", "--rate", "-F"] {
         let recorded = test.record(&["shares", "500"]).options(&[flag, "4000"]).run_well()?;
-        let wanted = recorded.truth()?.cpu * 4000.0;
-        expect_within(&format!("samples with {flag} 4000"), recorded.profile.total(), wanted, 0.06)?;
+        let expected = recorded.truth()?.cpu * 4000.0;
+        expect_within(&format!("samples with {flag} 4000"), recorded.profile.total(), expected, 0.06)?;
     }
     Ok(())
 }
@@ -424,8 +424,8 @@ fn format_rules(test: &Context<'_>, version: &str) -> Verdict {
         &["clock_loop", "50"],
         &["recursion", "100", "400"],
     ];
-    let of_workloads = workloads.iter().map(|words| test.record(words));
-    for recording in of_workloads.chain(mixed.iter().map(|words| test.record_command(words))) {
+    let of_workloads = workloads.iter().map(|args| test.record(args));
+    for recording in of_workloads.chain(mixed.iter().map(|args| test.record_command(args))) {
         let recorded = recording.options(&["--profile-version", version]).run_well()?;
         let broken = super::rules::broken(&recorded.profile.json);
         expect(broken.is_empty(), broken.join("; "))?;

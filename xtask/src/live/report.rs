@@ -78,8 +78,8 @@ fn json(test: &Context<'_>) -> Verdict {
         // All values have the same unit, so their ratio is a ratio of shares.
         let alpha = row_of(&json, "alpha").and_then(|row| row["self"].as_f64()).unwrap_or(0.0);
         let found = own.unwrap_or(0.0) / alpha;
-        let wanted = recorded.profile.self_share(function) / recorded.profile.self_share("alpha");
-        expect_share(function, found, wanted.min(1.0), 1e6)?;
+        let expected = recorded.profile.self_share(function) / recorded.profile.self_share("alpha");
+        expect_share(function, found, expected.min(1.0), 1e6)?;
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ fn tree(test: &Context<'_>) -> Verdict {
     };
     expect_eq("the column of main and middle", column("main"), column("middle"))?;
     expect(column("middle") < column("alpha"), format_args!("alpha is not below middle:\n{text}"))?;
-    // What only starts the program is left out, unless all is wanted.
+    // What only starts the program is left out, unless all is requested.
     let whole = report(test, &recorded.path, &["--tree", "--limit", "0"])?;
     expect(whole.contains("_start"), format_args!("no _start:\n{whole}"))?;
     expect(
@@ -237,9 +237,9 @@ fn filters(test: &Context<'_>) -> Verdict {
 }
 
 /// Runs a call that must fail with one sentence. Returns its messages.
-fn refused(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, super::expect::Stop> {
-    let finished = test.nyquist(words).path(path).run()?;
-    expect(!finished.status.success(), format_args!("{words:?} was accepted"))?;
+fn refused(test: &Context<'_>, args: &[&str], path: &Path) -> Result<String, super::expect::Stop> {
+    let finished = test.nyquist(args).path(path).run()?;
+    expect(!finished.status.success(), format_args!("{args:?} was accepted"))?;
     expect(finished.stdout.is_empty(), "something was printed on the standard output")?;
     let sentences = finished.stderr.lines().filter(|line| line.starts_with("error: ")).count();
     expect_eq("sentences", sentences, 1)?;
@@ -248,10 +248,10 @@ fn refused(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, su
 
 fn nothing_matches(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "100"]).run_well()?;
-    let check = |filter: &[&str], said: &str| -> Verdict {
+    let check = |filter: &[&str], printed: &str| -> Verdict {
         for command in [&["report"][..], &["report", "--tree", "--json"], &["annotate", "alpha"]] {
-            let words = [command, filter].concat();
-            expect_contains("stderr", &refused(test, &words, &recorded.path)?, said)?;
+            let args = [command, filter].concat();
+            expect_contains("stderr", &refused(test, &args, &recorded.path)?, printed)?;
         }
         Ok(())
     };
@@ -267,13 +267,13 @@ fn nothing_matches(test: &Context<'_>) -> Verdict {
 fn bad_regex(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
     for flag in ["--focus", "--ignore", "--show", "--hide", "--thread", "--lib"] {
-        let said = refused(test, &["report", flag, "alp(ha"], &recorded.path)?;
+        let printed = refused(test, &["report", flag, "alp(ha"], &recorded.path)?;
         expect_contains(
             flag,
-            &said,
+            &printed,
             "`alp(ha` is not a regular expression: unclosed group (at character 4)",
         )?;
-        expect_contains(flag, &said, "hint: alp(ha\n         ^")?;
+        expect_contains(flag, &printed, "hint: alp(ha\n         ^")?;
     }
     Ok(())
 }
@@ -394,11 +394,11 @@ fn script(test: &Context<'_>) -> Verdict {
 }
 
 fn summary(test: &Context<'_>) -> Verdict {
-    let said = test.record(&["shares", "300"]).run_well()?.finished.stderr;
-    let lines = said.lines().count();
-    expect((3..=6).contains(&lines), format_args!("{lines} lines: {said}"))?;
-    expect_contains("the times", &said, " of CPU time (user ")?;
-    expect_contains("the hottest functions", &said, "Most time is in alpha ")?;
+    let printed = test.record(&["shares", "300"]).run_well()?.finished.stderr;
+    let lines = printed.lines().count();
+    expect((3..=6).contains(&lines), format_args!("{lines} lines: {printed}"))?;
+    expect_contains("the times", &printed, " of CPU time (user ")?;
+    expect_contains("the hottest functions", &printed, "Most time is in alpha ")?;
     let quiet = test.record(&["shares", "50"]).options(&["-q"]).run_well()?.finished.stderr;
     expect_eq("what -q leaves", quiet.trim(), "")
 }

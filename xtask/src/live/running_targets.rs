@@ -17,18 +17,18 @@ pub(super) fn is_alive(pid: u32) -> bool {
 }
 
 /// Starts a workload and waits until it works. The first word is its name.
-pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
-    working_copy(test, &test.workload(words[0]), &words[1..])
+pub(super) fn working<'a>(test: &'a Context<'a>, args: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    working_copy(test, &test.workload(args[0]), &args[1..])
 }
 
 /// Starts a workload that lies at a path of the test's own, and waits until it works.
 pub(super) fn working_copy<'a>(
     test: &'a Context<'a>,
     program: &Path,
-    words: &[&str],
+    args: &[&str],
 ) -> Result<Running<'a>, anyhow::Error> {
     let ready = test.fresh("ready");
-    let call = test.program(program).args(words);
+    let call = test.program(program).args(args);
     let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     running.wait_for_file(&ready)?;
     Ok(running)

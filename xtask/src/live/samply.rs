@@ -141,8 +141,8 @@ fn interrupted(test: &Context<'_>) -> Verdict {
 }
 
 /// A call of cargo with the packages of the user who runs the tests.
-fn cargo<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
-    with_cargo(test, test.program("cargo").args(words))
+fn cargo<'a>(test: &'a Context<'a>, args: &[&str]) -> Invocation<'a> {
+    with_cargo(test, test.program("cargo").args(args))
 }
 
 fn with_cargo<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {

@@ -138,13 +138,13 @@ fn compared(test: &Context<'_>) -> Verdict {
             return skip(format_args!("samply records nothing here: {samplys:?}"));
         }
         let alone = [samplys.difference(&ours), ours.difference(&samplys)].map(Iterator::collect::<Vec<_>>);
-        let wanted = case.alone.map(|lines| lines.iter().collect::<Vec<_>>());
-        let is_known = alone.iter().zip(&wanted).all(|(alone, wanted)| alone.iter().eq(wanted.iter()));
+        let expected = case.alone.map(|lines| lines.iter().collect::<Vec<_>>());
+        let is_known = alone.iter().zip(&expected).all(|(alone, expected)| alone.iter().eq(expected.iter()));
         let Case { options, command, because, .. } = case;
         expect(
             is_known,
             format_args!(
-                "{command:?} with {options:?}: samply alone gives {:?}, nyquist alone {:?}; known is {wanted:?}: {because}",
+                "{command:?} with {options:?}: samply alone gives {:?}, nyquist alone {:?}; known is {expected:?}: {because}",
                 alone[0], alone[1]
             ),
         )?;

@@ -28,12 +28,12 @@ struct Waiting<'a> {
 
 fn waiting<'a>(
     test: &'a Context<'a>,
-    words: &[&str],
+    args: &[&str],
     on_terminal: bool,
 ) -> Result<Waiting<'a>, anyhow::Error> {
     let ready = test.fresh("ready");
-    let words: Vec<&str> = ["waits"].iter().chain(words).copied().collect();
-    let prepared = test.record(&words).prepare();
+    let args: Vec<&str> = ["waits"].iter().chain(args).copied().collect();
+    let prepared = test.record(&args).prepare();
     let call = prepared.call.env("WORKLOAD_READY", ready.display().to_string());
     let running = if on_terminal { call.on_terminal() } else { call }.start()?;
     running.wait_for_file(&ready)?;

@@ -22,10 +22,10 @@ fn simpleperf() -> PathBuf {
 }
 
 /// Records a program.
-fn record(test: &Context<'_>, options: &[&str], program: &Path, words: &[&str]) -> Result<PathBuf, Stop> {
+fn record(test: &Context<'_>, options: &[&str], program: &Path, args: &[&str]) -> Result<PathBuf, Stop> {
     let recording = test.fresh("simpleperf.data");
     let call = test.program(simpleperf()).args(&["record", "-e", "cpu-clock"]).args(options).args(&["-o"]);
-    match call.path(&recording).args(&["--"]).path(program).args(words).run() {
+    match call.path(&recording).args(&["--"]).path(program).args(args).run() {
         Ok(finished) => finished.succeeded().map(|_| recording).map_err(Into::into),
         Err(error) => skip(format_args!("there is no simpleperf here: {error}")),
     }
@@ -95,9 +95,9 @@ fn binary_cache(test: &Context<'_>) -> Verdict {
     let has_lines = |profile: &Profile| {
         profile.share_with(|frame| frame.function == "alpha" && frame.line.is_some()) > 0.3
     };
-    let (from_file, said) = import(test, &recording, &[])?;
+    let (from_file, printed) = import(test, &recording, &[])?;
     expect(from_file.self_share("alpha") > 0.3, "no share of alpha")?;
-    expect(!said.contains(&program.display().to_string()), &said)?;
+    expect(!printed.contains(&program.display().to_string()), &printed)?;
     expect(!has_lines(&from_file), "the recording has lines")?;
     let folder = cache.display().to_string();
     let (from_cache, _) = import(test, &recording, &["--simpleperf-binary-cache", &folder])?;

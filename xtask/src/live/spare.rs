@@ -29,9 +29,9 @@ impl Times {
     }
 
     fn parse(stat: &str) -> Option<Self> {
-        let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let args = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
         // The fields after these eight are the time of guests, which other fields already contain.
-        let times: Vec<f64> = words.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let times: Vec<f64> = args.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let [_user, _nice, _system, idle, _iowait, _irq, _softirq, stolen] = times[..] else { return None };
         Some(Self { all: times.iter().sum(), idle, stolen })
     }
@@ -50,7 +50,7 @@ pub(super) struct Watched<T> {
     pub(super) result: T,
     /// Whether there was spare CPU time.
     pub(super) had_spare_time: bool,
-    /// For how many seconds the hypervisor held CPUs that wanted to run.
+    /// For how many seconds the hypervisor held CPUs that requested to run.
     pub(super) stolen: f64,
 }
 

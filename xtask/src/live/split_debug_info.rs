@@ -35,10 +35,10 @@ fn source(inlined: &str) -> String {
     )
 }
 
-fn succeeds(folder: &Path, words: &[&str]) -> Result<()> {
-    let status = Command::new(words[0]).args(&words[1..]).current_dir(folder).status();
-    let status = status.with_context(|| format!("cannot start {}", words[0]))?;
-    ensure!(status.success(), "{words:?} failed ({status})");
+fn succeeds(folder: &Path, args: &[&str]) -> Result<()> {
+    let status = Command::new(args[0]).args(&args[1..]).current_dir(folder).status();
+    let status = status.with_context(|| format!("cannot start {}", args[0]))?;
+    ensure!(status.success(), "{args:?} failed ({status})");
     Ok(())
 }
 
@@ -148,12 +148,12 @@ fn in_another_root(test: &Context<'_>) -> Verdict {
     let folder = compiled(test, "elsewhere", "whirl")?;
     let (seen, program) = (folder.display(), folder.join("split"));
     // The program mounts the folder at a path where the recorder sees an empty folder.
-    let kept = test.path("kept");
-    fs::rename(&folder, &kept)?;
+    let retained = test.path("kept");
+    fs::rename(&folder, &retained)?;
     fs::create_dir(&folder)?;
-    let script = format!("mount --bind {} {seen} && exec {}", kept.display(), program.display());
-    let words = ["unshare", "-m", "sh", "-c", &script];
-    let recorded = test.record_command(&words).options(&["--no-cache", "-v"]).run_well()?;
+    let script = format!("mount --bind {} {seen} && exec {}", retained.display(), program.display());
+    let args = ["unshare", "-m", "sh", "-c", &script];
+    let recorded = test.record_command(&args).options(&["--no-cache", "-v"]).run_well()?;
     let frame = recorded.profile.frame_of(|frame| frame.function == "whirl" && frame.inline_depth > 0);
     expect(frame.is_some(), &recorded.finished.stderr)
 }

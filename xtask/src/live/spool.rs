@@ -118,8 +118,8 @@ fn expect_shares(profile: &Profile) -> Verdict {
     let share = |name| profile.total_share(name);
     let all = share("alpha") + share("beta") + share("gamma_");
     expect_measured(all > 0.5, format_args!("the functions have {all:.2}: {:?}", profile.functions()))?;
-    for (name, wanted) in [("alpha", 0.5), ("beta", 0.3), ("gamma_", 0.2)] {
-        expect_share(name, share(name) / all, wanted, profile.count())?;
+    for (name, expected) in [("alpha", 0.5), ("beta", 0.3), ("gamma_", 0.2)] {
+        expect_share(name, share(name) / all, expected, profile.count())?;
     }
     Ok(())
 }
@@ -272,7 +272,7 @@ fn full_spool(test: &Context<'_>) -> Verdict {
 fn said_and_removed(test: &Context<'_>) -> Verdict {
     let home = test.path("home");
     fs::create_dir(&home)?;
-    let call = |words: &[&str]| test.nyquist(words).env("HOME", home.display().to_string());
+    let call = |args: &[&str]| test.nyquist(args).env("HOME", home.display().to_string());
     let nothing = call(&["recover"]).run()?.succeeded()?;
     expect_contains("stdout", &nothing.stdout_text(), "Nothing to recover")?;
     expect_eq("the status without one", call(&["recover", "-o", "x.json"]).run()?.code(), 1)?;
@@ -280,8 +280,8 @@ fn said_and_removed(test: &Context<'_>) -> Verdict {
     let shown = call(&["recover"]).run()?.succeeded()?.stdout_text();
     expect_contains("the list", &shown, "the-name")?;
     let next = call(&["record", "-s", "-o", "y.json", "--", "true"]).run()?.succeeded()?;
-    let said = next.stderr.matches("1 recording was not saved: `nyquist recover`").count();
-    expect_eq(&format!("the lines in {}", next.stderr), said, 1)?;
+    let printed = next.stderr.matches("1 recording was not saved: `nyquist recover`").count();
+    expect_eq(&format!("the lines in {}", next.stderr), printed, 1)?;
     let refused = call(&["recover", "no-such-name", "-o", "z.json"]).run()?;
     expect_eq("the status of an unknown name", refused.code(), 1)?;
     call(&["recover", "--discard"]).run()?.succeeded()?;
@@ -341,7 +341,7 @@ fn links(test: &Context<'_>) -> Verdict {
     symlink(&other, &path)?;
     let bytes = fs::read(&other)?;
     symlink(test.path(""), spools(&home).join("linked"))?;
-    let call = |words: &[&str]| test.nyquist(words).env("HOME", home.display().to_string());
+    let call = |args: &[&str]| test.nyquist(args).env("HOME", home.display().to_string());
     let listed = call(&["recover"]).run()?.succeeded()?.stdout_text();
     expect_contains("the list", &listed, "linked cannot be recovered: it is a file or a link")?;
     expect_eq("the status", call(&["recover", "-o", "x.json"]).run()?.code(), 1)?;

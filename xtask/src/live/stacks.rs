@@ -137,10 +137,10 @@ fn roots(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// Whether the names contain the wanted ones, in this order.
-pub(super) fn in_order(names: &[&str], wanted: &[&str]) -> bool {
+/// Whether the names contain the requested ones, in this order.
+pub(super) fn in_order(names: &[&str], expected: &[&str]) -> bool {
     let mut rest = names.iter();
-    wanted.iter().all(|wanted| rest.any(|name| name == wanted))
+    expected.iter().all(|expected| rest.any(|name| name == expected))
 }
 
 fn rust_roots(test: &Context<'_>, workload: &str) -> Verdict {
@@ -230,9 +230,9 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
     });
     println!("        {workload} {depth} deep: {complete:.3} complete, {truncated:.3} truncated");
     let roots = recorded.profile.roots();
-    let wanted = recorded.true_share("bottom")?;
+    let expected = recorded.true_share("bottom")?;
     let accounted = if fits_a_copy { complete } else { complete + truncated };
-    let verdict = expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count());
+    let verdict = expect_share("complete or truncated stacks", accounted, expected, recorded.profile.count());
     with_note(verdict, format_args!("roots: {roots:?}"))?;
     // All other stacks must have a root, too, and not be cut.
     expect_roots(&recorded.profile, |stack| begins_at_start(stack) || is_truncated(stack))
@@ -242,27 +242,27 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
 pub(super) fn is_truncated(stack: &[&Frame]) -> bool {
     let reason =
         |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
-    let said = stack.first().and_then(|root| reason(&root.function));
+    let printed = stack.first().and_then(|root| reason(&root.function));
     let said_next = || stack.get(1).is_some_and(|next| next.function.starts_with('('));
-    said.is_some_and(|length| length > 0 || said_next())
+    printed.is_some_and(|length| length > 0 || said_next())
 }
 
 fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
     let recorded = test.record(&[workload, "900"]).run_well()?;
     let profile = &recorded.profile;
     expect_roots(profile, begins_at_start)?;
-    let wanted = recorded.true_share("burn_in_handler")?;
+    let expected = recorded.true_share("burn_in_handler")?;
     let below = |below: &'static str| {
         profile.share_of_stacks(move |stack| {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
             in_order(&names, &["main", below, "handler", "burn_in_handler"])
         })
     };
-    expect_share("the handler above a call", below("interrupted_work"), wanted / 2.0, profile.count())?;
+    expect_share("the handler above a call", below("interrupted_work"), expected / 2.0, profile.count())?;
     expect_share(
         "the handler above any instruction",
         below("interrupted_anywhere"),
-        wanted / 2.0,
+        expected / 2.0,
         profile.count(),
     )
 }
@@ -291,10 +291,10 @@ fn signal_return_by_frame_pointers(test: &Context<'_>) -> Verdict {
     let recorded =
         test.record(&["signal_frame-fp-static", "400"]).options(&["--call-graph", "fp"]).run_well()?;
     let profile = &recorded.profile;
-    let share = |wanted: &[&str]| {
+    let share = |expected: &[&str]| {
         profile.share_of_stacks(|stack| {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-            names.contains(&"handler") && in_order(&names, wanted)
+            names.contains(&"handler") && in_order(&names, expected)
         })
     };
     let (all, named) = (share(&["handler"]), share(&["__restore_rt", "handler"]));
@@ -323,13 +323,13 @@ fn no_cfi(test: &Context<'_>) -> Verdict {
         in_order(&names, &["_start", "main", "calls_leaf", "leaf_without_cfi"])
     });
     let truncated = recorded.profile.share_of_stacks(is_truncated);
-    let wanted = recorded.true_share("leaf_without_cfi")?;
+    let expected = recorded.true_share("leaf_without_cfi")?;
     let roots = recorded.profile.roots();
     println!("        no_cfi: {held:.3} complete, {truncated:.3} truncated");
     let verdict = expect_share(
         "the leaf with its callers, or truncated",
         held + truncated,
-        wanted,
+        expected,
         recorded.profile.count(),
     );
     with_note(verdict, format_args!("{truncated:.3} say that they are truncated; roots: {roots:?}"))
@@ -342,8 +342,8 @@ fn no_cfi_frame_pointers(test: &Context<'_>) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "calls_leaf", "leaf_without_cfi"])
     });
-    let wanted = recorded.true_share("leaf_without_cfi")?;
-    let verdict = expect_share("the leaf up to _start", held, wanted, recorded.profile.count());
+    let expected = recorded.true_share("leaf_without_cfi")?;
+    let verdict = expect_share("the leaf up to _start", held, expected, recorded.profile.count());
     with_note(verdict, format_args!("roots: {:?}", recorded.profile.roots()))
 }
 
@@ -398,10 +398,10 @@ fn expect_whole(profile: &Profile) -> Verdict {
 fn dynamic_frames(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["dynamic_frames", "600"]).run_well()?;
     expect_roots(&recorded.profile, begins_at_start)?;
-    let wanted = ["_start", "main", "with_alignment", "with_array", "with_alloca", "burn_below"];
+    let expected = ["_start", "main", "with_alignment", "with_array", "with_alloca", "burn_below"];
     let held = recorded.profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-        in_order(&names, &wanted)
+        in_order(&names, &expected)
     });
     expect_share("all dynamic frames", held, recorded.true_share("burn_below")?, recorded.profile.count())
 }
@@ -455,8 +455,11 @@ pub(super) fn expect_kernel_frames(recorded: &Recorded) -> Verdict {
     // The truth is the kernel's accounting by ticks. So the tolerance is 0.08, which is larger than the
     // binomial one.
     let found = profile.share_of_stacks(kernel);
-    let wanted = truth.system / truth.cpu;
-    expect_measured(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))?;
+    let expected = truth.system / truth.cpu;
+    expect_measured(
+        found > expected - 0.08,
+        format_args!("kernel share {found:.3}, accounted {expected:.3}"),
+    )?;
     let above = profile.share_of_stacks(|stack| {
         let first = stack.iter().position(|frame| frame.category == "Kernel");
         let user = stack.iter().rposition(|frame| frame.function == "read_zeroes");

@@ -225,10 +225,10 @@ fn attached(test: &Context<'_>) -> Verdict {
 /// What a thread of `counted_threads` prints: its name, its id, and the kernel's count of its page faults.
 type Said = (String, u64, f64);
 
-fn said(output: &str) -> Vec<Said> {
+fn printed(output: &str) -> Vec<Said> {
     let thread = |line: &str| {
-        let mut words = line.split(' ');
-        Some((words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+        let mut args = line.split(' ');
+        Some((args.next()?.to_owned(), args.next()?.parse().ok()?, args.next()?.parse().ok()?))
     };
     output.lines().filter_map(thread).collect()
 }
@@ -243,22 +243,22 @@ fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow
 
 /// Compares the counts of a run with what the threads print.
 fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
-    let said = said(&finished.stdout_text());
+    let printed = printed(&finished.stdout_text());
     let json = finished.stdout_text();
     let json = json.find('{').map_or("", |begin| &json[begin..]);
     let json: Value = serde_json::from_str(json).map_err(anyhow::Error::from)?;
-    expect_eq("the threads that said something", said.len(), 3)?;
-    for (name, tid, faults) in said {
+    expect_eq("the threads that said something", printed.len(), 3)?;
+    for (name, tid, faults) in printed {
         let (counted, counted_tid) = of_thread(&json, &name, events[1])?;
         expect_eq("the number of the thread", counted_tid, tid)?;
         // The end of a thread touches at most one more page.
         expect((counted - faults).abs() <= 3.0, format_args!("{name}: {counted} faults of {faults}"))?;
         let number = name.strip_prefix("worker-").and_then(|number| number.parse::<f64>().ok());
-        let (clock, wanted) =
+        let (clock, expected) =
             (of_thread(&json, &name, events[0])?.0 / 1e6, number.unwrap_or_default() * 20.0);
         expect_measured(
-            clock >= wanted - 1.0 && clock <= wanted + 10.0,
-            format_args!("{name}: {clock} ms of {wanted}"),
+            clock >= expected - 1.0 && clock <= expected + 10.0,
+            format_args!("{name}: {clock} ms of {expected}"),
         )?;
     }
     // The child that calls exec also counts as a thread.
@@ -292,9 +292,9 @@ fn threads_of_command(test: &Context<'_>) -> Verdict {
     if let Err(error) = perf.path(&output).args(&["--", "sh", "-c", &script]).run() {
         return skip(format_args!("there is no perf here: {error}"));
     }
-    let said = said(&threads.wait()?.stdout_text());
+    let printed = printed(&threads.wait()?.stdout_text());
     let text = std::fs::read_to_string(&output).unwrap_or_default();
-    for (name, tid, faults) in said {
+    for (name, tid, faults) in printed {
         let line = text.lines().find(|line| line.starts_with(&format!("{name}-{tid},"))).unwrap_or_default();
         let by_perf = line.split(',').nth(1).and_then(|count| count.parse::<f64>().ok());
         // The thread had begun before perf attached to it.

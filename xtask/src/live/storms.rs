@@ -61,12 +61,12 @@ fn expect_sampled(profile: &Profile, used: f64) -> Verdict {
 }
 
 /// Compares the CPU time of a process and all its children with its own truth.
-fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
+fn storm(test: &Context<'_>, by: By, args: &[&str]) -> Verdict {
     if by == By::Best {
         need_root()?;
     }
-    let words: Vec<&str> = ["storm"].iter().chain(words).copied().collect();
-    let recording = test.record(&words).by(by);
+    let args: Vec<&str> = ["storm"].iter().chain(args).copied().collect();
+    let recording = test.record(&args).by(by);
     let watched = watched(|| recording.run_well())?;
     let recorded = &watched.result;
     let all = recorded.truth()?.part("all")?;
@@ -83,7 +83,7 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     // but not their stacks.
     let work = recorded.profile.total_share("storm_work");
     expect_measured(
-        work > 0.2 || by == By::Ptrace && words[1] != "exec",
+        work > 0.2 || by == By::Ptrace && args[1] != "exec",
         format_args!("storm_work has a share of {work:.3}"),
     )
 }
@@ -108,8 +108,8 @@ fn measured_with(
 ) -> Result<(Recorded, f64), anyhow::Error> {
     let (measured, figures) = (test.workload("measured"), test.fresh("figures"));
     let (measured, path) = (measured.display().to_string(), figures.display().to_string());
-    let words: Vec<&str> = [measured.as_str(), &path].into_iter().chain(command.iter().copied()).collect();
-    let recorded = test.record_command(&words).options(options).run_well()?;
+    let args: Vec<&str> = [measured.as_str(), &path].into_iter().chain(command.iter().copied()).collect();
+    let recorded = test.record_command(&args).options(options).run_well()?;
     Ok((recorded, cpu_seconds(&figures)?))
 }
 
@@ -235,12 +235,12 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     let share = recorded.profile.total_share("[not sampled]");
     expect_measured(share > 0.1, format_args!("[not sampled] has a share of {share:.3}"))?;
     let text = &recorded.finished.stderr;
-    let said = text.split_once("not sampled ").and_then(|(_, rest)| rest.split_once('%'));
-    let Some(said) = said.and_then(|(percent, _)| percent.parse::<f64>().ok()) else {
+    let printed = text.split_once("not sampled ").and_then(|(_, rest)| rest.split_once('%'));
+    let Some(printed) = printed.and_then(|(percent, _)| percent.parse::<f64>().ok()) else {
         return expect(false, format_args!("the summary does not say so: {text}"));
     };
-    let is_so = (said / 100.0 - share).abs() < 0.001;
-    expect(is_so, format_args!("the summary says that {said} % are not sampled, not {share:.4}: {text}"))
+    let is_so = (printed / 100.0 - share).abs() < 0.001;
+    expect(is_so, format_args!("the summary says that {printed} % are not sampled, not {share:.4}: {text}"))
 }
 
 /// All time is in the profile, and root has samples of all of it. Without the privilege, the recorder is one
@@ -314,8 +314,8 @@ fn plugin_loop(test: &Context<'_>) -> Verdict {
         let recorded = test.record(&["plugin_loop", "900", first, second]).options(backend).run_well()?;
         let profile = &recorded.profile;
         for (function, lib) in [("plugin_inner", "libplugin.so"), ("other_inner", "libother.so")] {
-            let (found, wanted) = (profile.total_share(function), recorded.true_share(function)?);
-            expect_share(function, found, wanted, profile.equal_count())?;
+            let (found, expected) = (profile.total_share(function), recorded.true_share(function)?);
+            expect_share(function, found, expected, profile.equal_count())?;
             let frame = profile.frame_of(|frame| frame.function == function);
             expect_eq("its lib", frame.and_then(|frame| frame.lib), Some(lib.to_owned()))?;
         }
@@ -338,12 +338,12 @@ fn closer(test: &Context<'_>) -> Verdict {
         for backend in BACKENDS {
             let _held = super::permissions::at_paranoid(2)?;
             let recorded = test.record(&["closer", "400"]).options(backend).with(adapt).run_well()?;
-            let wanted = recorded.true_share("work_without_files")?;
+            let expected = recorded.true_share("work_without_files")?;
             let profile = &recorded.profile;
             expect_share(
                 "its work",
                 profile.total_share("work_without_files"),
-                wanted,
+                expected,
                 profile.equal_count(),
             )?;
         }

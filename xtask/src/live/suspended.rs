@@ -156,9 +156,9 @@ fn quota(test: &Context<'_>) -> Verdict {
     fs::write(&processes, target.pid().to_string())?;
     let recorded = record(test, target.pid(), &[]);
     end(target)?;
-    let (profile, said) = recorded?;
-    expect_contains("the summary", &said, "(0.20 CPUs) used up its CPU quota")?;
-    expect_contains("the summary", &said, "(an estimate)")?;
+    let (profile, printed) = recorded?;
+    expect_contains("the summary", &printed, "(0.20 CPUs) used up its CPU quota")?;
+    expect_contains("the summary", &printed, "(an estimate)")?;
     let markers = report(test, &profile, &["--markers"])?;
     let rows = markers["markers"].as_array().into_iter().flatten();
     let marked = rows.filter(|row| row["kind"] == "CpuQuota").filter_map(|row| row["total_ns"].as_f64());

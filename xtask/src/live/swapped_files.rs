@@ -25,7 +25,7 @@ struct Pair<'a> {
     test: &'a Context<'a>,
     app: PathBuf,
     /// Another name of the plain user's program.
-    kept: PathBuf,
+    retained: PathBuf,
     of_root: PathBuf,
 }
 
@@ -36,19 +36,19 @@ impl<'a> Pair<'a> {
             fs::create_dir(folder)?;
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         }
-        let (kept, of_root) = (theirs.join("kept"), roots.join("other"));
-        for path in [&kept, &of_root] {
+        let (retained, of_root) = (theirs.join("kept"), roots.join("other"));
+        for path in [&retained, &of_root] {
             fs::copy(test.workload("swapped"), path)?;
         }
-        for path in [&theirs, &kept] {
+        for path in [&theirs, &retained] {
             lchown(path, Some(PLAIN_USER), Some(PLAIN_USER))?;
         }
-        Ok(Self { test, app: theirs.join("app"), kept, of_root })
+        Ok(Self { test, app: theirs.join("app"), retained, of_root })
     }
 
     /// Starts both programs.
     fn start(&self) -> anyhow::Result<[Running<'a>; 2]> {
-        let theirs = self.test.program(&self.kept).args(&["call"]).by_plain_user().start()?;
+        let theirs = self.test.program(&self.retained).args(&["call"]).by_plain_user().start()?;
         let roots = self.test.program(&self.of_root).args(&["call"]).start()?;
         for running in [&theirs, &roots] {
             says(running, "ready")?;
@@ -59,8 +59,8 @@ impl<'a> Pair<'a> {
     /// Lets the plain user wait until somebody opens `app`, and give another file that name.
     fn swap_for(&self, other: &Path) -> anyhow::Result<Running<'a>> {
         let _ = fs::remove_file(&self.app);
-        fs::hard_link(&self.kept, &self.app)?;
-        let swapper = self.test.program(&self.kept).args(&["swap"]).path(&self.app).path(other);
+        fs::hard_link(&self.retained, &self.app)?;
+        let swapper = self.test.program(&self.retained).args(&["swap"]).path(&self.app).path(other);
         let swapper = swapper.by_plain_user().start()?;
         says(&swapper, "ready")?;
         Ok(swapper)
@@ -80,7 +80,7 @@ fn says(running: &Running<'_>, word: &str) -> anyhow::Result<()> {
 }
 
 /// Checks that a call of nyquist changes only the plain user's program.
-fn expect_own(pair: &Pair<'_>, options: &[&str], words: &[&str]) -> Verdict {
+fn expect_own(pair: &Pair<'_>, options: &[&str], args: &[&str]) -> Verdict {
     let [theirs, roots] = pair.start()?;
     let swapper = pair.swap_for_link()?;
     let pid = theirs.pid().to_string();
@@ -92,7 +92,7 @@ fn expect_own(pair: &Pair<'_>, options: &[&str], words: &[&str]) -> Verdict {
     let line = call.line();
     call.run()?.succeeded()?;
     expect_contains(&line, &swapper.wait()?.stdout_text(), "swapped")?;
-    for word in words {
+    for word in args {
         expect(
             theirs.stdout_so_far().contains(word),
             format_args!("{line}: the program that was named did not say {word}"),
@@ -117,8 +117,8 @@ fn probe_of_parsed_file(test: &Context<'_>) -> Verdict {
         (&["stat", "-p", "PID", "-d", "0.5", "-e", &function], &["changed"]),
         (&["stat", "-a", "-d", "0.5", "-e", &probe], &["changed", "enabled"]),
     ];
-    for (options, words) in calls {
-        expect_own(&pair, options, words)?;
+    for (options, args) in calls {
+        expect_own(&pair, options, args)?;
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn listed_probe(test: &Context<'_>) -> Verdict {
     // The probe is opened once, to see whether it may be counted, for too short a time to be noticed.
     expect_own(&pair, &["list", &app], &[])?;
     fs::remove_file(&pair.app)?;
-    fs::hard_link(&pair.kept, &pair.app)?;
+    fs::hard_link(&pair.retained, &pair.app)?;
     let listed = test.nyquist(&["list", &app]).run()?.succeeded()?.stdout_text();
     expect_contains("the list", &listed, &format!("{app}:here:passed"))
 }

@@ -18,7 +18,7 @@ use super::names::expect_lines;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("what_was_looked_up_is_kept_shown_and_removed", kept).quick(),
+    Test::new("what_was_looked_up_is_kept_shown_and_removed", retained).quick(),
     Test::new("without_the_cache_nothing_is_kept", not_kept),
     Test::new("under_sudo_the_cache_is_the_users", users_cache),
     Test::new("lines_are_there_by_debuginfod", by_debuginfod).quick(),
@@ -28,8 +28,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctor_shows_every_place", doctor),
 ];
 
-fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {
-    let finished = test.nyquist(&["cache", "--json"]).args(words).run()?.succeeded()?;
+fn cache(test: &Context<'_>, args: &[&str]) -> Result<Value> {
+    let finished = test.nyquist(&["cache", "--json"]).args(args).run()?.succeeded()?;
     Ok(serde_json::from_str(&finished.stdout_text())?)
 }
 
@@ -41,7 +41,7 @@ fn answers(test: &Context<'_>) -> Result<u64> {
     Ok(modules.iter().filter(own).filter_map(|module| module["answers"].as_u64()).sum())
 }
 
-fn kept(test: &Context<'_>) -> Verdict {
+fn retained(test: &Context<'_>) -> Verdict {
     expect_eq("before the first recording", answers(test)?, 0)?;
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let first = answers(test)?;
@@ -122,8 +122,8 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
     let count = || server.requests().iter().filter(|request| **request == path).count();
     expect_eq("how often it was requested", count(), 1)?;
     let id = path.split('/').nth(2).unwrap_or_default();
-    let kept = test.path(".cache/debuginfod_client").join(id).join("debuginfo");
-    expect_eq("what is in the cache that debuginfod's clients share", fs::read(&kept)? == bytes, true)?;
+    let retained = test.path(".cache/debuginfod_client").join(id).join("debuginfo");
+    expect_eq("what is in the cache that debuginfod's clients share", fs::read(&retained)? == bytes, true)?;
     expect_lines(&recording().run_well()?)?;
     expect_eq("how often it was requested after the second recording", count(), 1)
 }

@@ -96,8 +96,8 @@ fn empty(test: &Context<'_>) -> Verdict {
     asleep.wait_until("the program to sleep", || is_asleep(asleep.pid()))?;
     for (target, reason) in [(&stopped, "is stopped; `kill -CONT "), (&asleep, "it slept all the time")] {
         let output = test.fresh("empty.json.gz");
-        let words = ["record", "-s", "-d", "1", "-p", &target.pid().to_string(), "-o"];
-        let finished = test.nyquist(&words).path(&output).run()?.succeeded()?;
+        let args = ["record", "-s", "-d", "1", "-p", &target.pid().to_string(), "-o"];
+        let finished = test.nyquist(&args).path(&output).run()?.succeeded()?;
         expect_contains("stderr", &finished.stderr, "Nothing was sampled: ")?;
         expect_contains("stderr", &finished.stderr, reason)?;
     }
@@ -136,8 +136,8 @@ fn nobody_else(test: &Context<'_>) -> Verdict {
     end(other)?;
     let names: Vec<_> = recorded.profile.threads.iter().map(|thread| &thread.process).collect();
     expect(names.iter().all(|name| *name == "storm"), format_args!("{names:?}"))?;
-    let wanted = recorded.truth()?.part("all")? * 1000.0;
-    expect_within("its samples", recorded.profile.sampled(), wanted, 0.05)
+    let expected = recorded.truth()?.part("all")? * 1000.0;
+    expect_within("its samples", recorded.profile.sampled(), expected, 0.05)
 }
 
 /// As in a container, the privilege exists, and the cgroup file systems are read-only.
@@ -147,11 +147,11 @@ fn no_group(test: &Context<'_>) -> Verdict {
     let mount = own.ancestors().filter(|folder| folder.join("cgroup.procs").exists()).last().unwrap_or(&own);
     let script = format!("mount -o remount,bind,ro {} && exec \"$@\"", mount.display());
     let other = working(test, &["endless", "1"])?;
-    for (words, part) in [(&["storm", "vfork", "1500"][..], "all"), (&["ticks", "900"], "tick_work")] {
+    for (args, part) in [(&["storm", "vfork", "1500"][..], "all"), (&["ticks", "900"], "tick_work")] {
         let under = ["unshare", "-m", "sh", "-c", &script, "sh"];
-        let watched = watched(|| test.record(words).with(|call| call.under(&under)).run_well())?;
+        let watched = watched(|| test.record(args).with(|call| call.under(&under)).run_well())?;
         let recorded = &watched.result;
-        let named = recorded.profile.threads.iter().all(|thread| thread.process == words[0]);
+        let named = recorded.profile.threads.iter().all(|thread| thread.process == args[0]);
         expect(named, format_args!("others are in it: {:?}", recorded.profile.thread_names()))?;
         watched.expect_samples(recorded.profile.sampled(), recorded.truth()?.part(part)?, 1000.0, 0.08)?;
         expect_contains("stderr", &recorded.finished.stderr, "`nyquist doctor` says what helps")?;
@@ -409,6 +409,6 @@ fn refusals(test: &Context<'_>) -> Verdict {
     expect_not_started(test, &["-p", &thread], |call| call, &[&of_process, &instead])?;
     end(target)?;
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
-    let said = missing.stderr.lines().count();
-    expect_eq("lines about a command that is not there", said, 1)
+    let printed = missing.stderr.lines().count();
+    expect_eq("lines about a command that is not there", printed, 1)
 }

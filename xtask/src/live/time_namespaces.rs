@@ -46,8 +46,8 @@ fn recorder(test: &Context<'_>) -> Verdict {
 fn program(test: &Context<'_>) -> Verdict {
     need_root()?;
     let workload = test.workload("markers").display().to_string();
-    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "records", "1000"]).collect();
-    let ahead = test.record_command(&words).run_well()?;
+    let args: Vec<&str> = AHEAD.into_iter().chain([&*workload, "records", "1000"]).collect();
+    let ahead = test.record_command(&args).run_well()?;
     let both = test.record(&["markers", "records"]).with(|call| call.under(&AHEAD)).run_well()?;
     let usual = markers(&test.record(&["markers", "records"]).run_well()?.profile)?;
     for recorded in [ahead, both] {
@@ -68,8 +68,8 @@ fn program(test: &Context<'_>) -> Verdict {
 fn jitdump(test: &Context<'_>) -> Verdict {
     need_root()?;
     let workload = test.workload("dumped_code").display().to_string();
-    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "400", "made_here"]).collect();
-    let profile = test.record_command(&words).run_well()?.profile;
+    let args: Vec<&str> = AHEAD.into_iter().chain([&*workload, "400", "made_here"]).collect();
+    let profile = test.record_command(&args).run_well()?.profile;
     let share = profile.total_share("dumped_code");
     expect_measured(share > 0.5, format_args!("{share:.3} of the time is in code that was made"))
 }

@@ -23,9 +23,9 @@ pub(super) const TESTS: &[Test] = &[
 /// The sequence that leaves the alternate screen (xterm's private mode 1049).
 const LEAVE: &str = "\u{1b}[?1049l";
 
-fn watch<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
-    let words: Vec<&str> = ["top", "--interval", "0.2"].iter().chain(words).copied().collect();
-    test.nyquist(&words).env("LANG", "C.UTF-8").env("TERM", "xterm").on_terminal().start()
+fn watch<'a>(test: &'a Context<'a>, args: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    let args: Vec<&str> = ["top", "--interval", "0.2"].iter().chain(args).copied().collect();
+    test.nyquist(&args).env("LANG", "C.UTF-8").env("TERM", "xterm").on_terminal().start()
 }
 
 fn workload(test: &Context<'_>, name: &str) -> String {

@@ -39,13 +39,13 @@ fn without_display(test: &Context<'_>) -> Verdict {
 }
 
 /// The line of a tunnel to this server, which ends with these words, is printed.
-fn expect_tunnel(running: &Running<'_>, words: &str) -> Verdict {
+fn expect_tunnel(running: &Running<'_>, args: &str) -> Verdict {
     let link = link_of(running)?;
     let (port, ..) = parts_of(&link)?;
     let start = format!("ssh -L {port}:127.0.0.1:{port} ");
     running.wait_until("the line of a tunnel", || {
         let text = running.stdout_so_far() + &running.stderr_so_far();
-        text.lines().any(|line| line.trim().starts_with(&start) && line.ends_with(words))
+        text.lines().any(|line| line.trim().starts_with(&start) && line.ends_with(args))
     })?;
     Ok(())
 }

@@ -34,7 +34,7 @@ struct Served<'a> {
 
 impl<'a> Served<'a> {
     /// Starts the program, and waits until it works.
-    fn start(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
+    fn start(test: &'a Context<'a>, args: &[&str]) -> Result<Self, Stop> {
         need_root()?;
         let folder = test.fresh("own");
         fs::create_dir(&folder)?;
@@ -43,7 +43,7 @@ impl<'a> Served<'a> {
         fs::create_dir(&base)?;
         chown(&base, Some(PLAIN_USER), Some(PLAIN_USER))?;
         let call = test.program(test.workload("withholds")).path(&base).path(&withholds);
-        let call = call.path(&test.workload(words[0])).args(&words[1..]);
+        let call = call.path(&test.workload(args[0])).args(&args[1..]);
         let call = call.env("WORKLOAD_READY", ready.display().to_string()).by_plain_user();
         let server = call.start()?;
         if server.wait_for_file(&ready).is_err() {

@@ -63,10 +63,10 @@ fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<Path
 fn functions(test: &Context<'_>, program: &Path) -> Result<Vec<(i64, bool)>, Stop> {
     let finished = test.program("go").args(&["tool", "nm", "-n"]).path(program).run()?.succeeded()?;
     let function = |line: &str| {
-        let mut words = line.split_whitespace();
-        let address = i64::from_str_radix(words.next()?, 16).ok()?;
-        words.next().filter(|kind| matches!(*kind, "T" | "t"))?;
-        let name = words.next()?;
+        let mut args = line.split_whitespace();
+        let address = i64::from_str_radix(args.next()?, 16).ok()?;
+        args.next().filter(|kind| matches!(*kind, "T" | "t"))?;
+        let name = args.next()?;
         Some((address, ROOTS.contains(&name.trim_end_matches(".abi0"))))
     };
     Ok(finished.stdout_text().lines().filter_map(function).collect())

@@ -87,8 +87,9 @@ fn fresh_account(test: &Context<'_>) -> Verdict {
         lines.iter().any(|line| line.contains("setup --user")),
         format_args!("README has only {lines:?}"),
     )?;
-    let said = account.bash(&lines.join("\n")).run()?.succeeded()?.stdout_text();
-    let added: Vec<&str> = said.lines().map(str::trim).filter(|line| line.starts_with("export ")).collect();
+    let printed = account.bash(&lines.join("\n")).run()?.succeeded()?.stdout_text();
+    let added: Vec<&str> =
+        printed.lines().map(str::trim).filter(|line| line.starts_with("export ")).collect();
     expect_eq("lines to add", added.len(), 2)?;
     // With the lines added, the programs and their pages are found.
     let check = format!("{}\nnyquist --version\ncargo-nyquist --version\necho $MANPATH", added.join("\n"));
@@ -110,8 +111,8 @@ fn fresh_account(test: &Context<'_>) -> Verdict {
     }
     // A second time, and with the lines in place, there is nothing more to add.
     let again = format!("{}\nnyquist setup --user", added.join("\n"));
-    let said = account.bash(&again).run()?.succeeded()?.stdout_text();
-    expect(!said.contains("Add to"), format_args!("there is more to add:\n{said}"))
+    let printed = account.bash(&again).run()?.succeeded()?.stdout_text();
+    expect(!printed.contains("Add to"), format_args!("there is more to add:\n{printed}"))
 }
 
 fn bash(test: &Context<'_>) -> Verdict {
@@ -120,8 +121,8 @@ fn bash(test: &Context<'_>) -> Verdict {
     account.bash("~/.cargo/bin/nyquist setup --user").run()?.succeeded()?;
     let offered = |line: &str| account.offered("nyquist", line);
     let commands = offered("nyquist ")?;
-    let words: Vec<&str> = commands.split_whitespace().collect();
-    expect(words.contains(&"record") && !words.contains(&"cargo"), format_args!("commands: {commands}"))?;
+    let args: Vec<&str> = commands.split_whitespace().collect();
+    expect(args.contains(&"record") && !args.contains(&"cargo"), format_args!("commands: {commands}"))?;
     expect_contains("options", &offered("nyquist record --off")?, "--off-cpu")?;
     for line in ["nyquist record -e page-f", "nyquist report --event=page-f", "nyquist stat -e page-f"] {
         expect_contains(line, &offered(line)?, "page-faults")?;
@@ -161,10 +162,10 @@ fn own_cargo(test: &Context<'_>) -> Verdict {
     );
     account.bash(&script).run()?.succeeded()?;
     let before = fs::read_to_string(&own)?;
-    let said = account.bash("~/.cargo/bin/nyquist setup --user").run()?.succeeded()?.stdout_text();
+    let printed = account.bash("~/.cargo/bin/nyquist setup --user").run()?.succeeded()?.stdout_text();
     expect_eq("the user's file", fs::read_to_string(&own)?, before)?;
     let line =
-        said.lines().find(|line| line.ends_with("&& _complete_cargo_nyquist")).unwrap_or_default().trim();
+        printed.lines().find(|line| line.ends_with("&& _complete_cargo_nyquist")).unwrap_or_default().trim();
     account.bash(&format!("echo \"{line}\" >> '{}'", own.display())).run()?.succeeded()?;
     expect_contains("of nyquist", &account.offered("cargo", "cargo nyquist be")?, "bench")?;
     expect_contains("of cargo", &account.offered("cargo", "cargo bu")?, "build")

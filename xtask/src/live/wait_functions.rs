@@ -32,8 +32,8 @@ fn expect_reasons(test: &Context<'_>, recorded: &Recorded, expected: &[(&str, &s
     Ok(())
 }
 
-fn record(test: &Context<'_>, words: &[&str]) -> Result<Recorded, Stop> {
-    Ok(test.record(words).options(&["--off-cpu"]).run_well()?)
+fn record(test: &Context<'_>, args: &[&str]) -> Result<Recorded, Stop> {
+    Ok(test.record(args).options(&["--off-cpu"]).run_well()?)
 }
 
 fn pthreads(test: &Context<'_>) -> Verdict {
@@ -103,13 +103,13 @@ fn cpp(test: &Context<'_>) -> Verdict {
 }
 
 /// A recording of a program for an interpreter in `workloads/`; skips the test without the interpreter.
-fn interpreted(test: &Context<'_>, words: &[&str], source: &str, argument: &str) -> Result<Recorded, Stop> {
-    if test.program(words[0]).args(&["--version"]).run().is_err() {
-        return skip(format!("{} is not installed", words[0]));
+fn interpreted(test: &Context<'_>, args: &[&str], source: &str, argument: &str) -> Result<Recorded, Stop> {
+    if test.program(args[0]).args(&["--version"]).run().is_err() {
+        return skip(format!("{} is not installed", args[0]));
     }
     let source = crate::paths::root().join("workloads").join(source).display().to_string();
-    let words: Vec<&str> = words.iter().copied().chain([&*source, argument]).collect();
-    Ok(test.record_command(&words).options(&["--off-cpu"]).run_well()?)
+    let args: Vec<&str> = args.iter().copied().chain([&*source, argument]).collect();
+    Ok(test.record_command(&args).options(&["--off-cpu"]).run_well()?)
 }
 
 /// The time of all waits with a reason, in seconds.
@@ -146,11 +146,11 @@ fn java(test: &Context<'_>) -> Verdict {
 }
 
 fn node(test: &Context<'_>) -> Verdict {
-    let words = ["node", "-e", "setTimeout(() => {}, 1000)"];
+    let args = ["node", "-e", "setTimeout(() => {}, 1000)"];
     if test.program("node").args(&["--version"]).run().is_err() {
         return skip("node is not installed");
     }
-    let recorded = test.record_command(&words).options(&["--off-cpu"]).run_well()?;
+    let recorded = test.record_command(&args).options(&["--off-cpu"]).run_well()?;
     let report = report(test, &recorded, &["--off-cpu"])?;
     let all = report["weight"].as_f64().unwrap_or_default() / 1000.0;
     let [events, idle, workers] =

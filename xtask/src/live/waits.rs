@@ -230,11 +230,11 @@ fn drawn(test: &Context<'_>) -> Verdict {
                 continue;
             }
             waits += 1;
-            let wanted = thread.names_of(stack as usize);
+            let expected = thread.names_of(stack as usize);
             let middle = f64::midpoint(start, end);
-            if thread.names_at(middle).as_ref() != Some(&wanted) {
+            if thread.names_at(middle).as_ref() != Some(&expected) {
                 wrong.push(format!(
-                    "{} at {middle} ms: {:?}, not {wanted:?}",
+                    "{} at {middle} ms: {:?}, not {expected:?}",
                     thread.name,
                     thread.names_at(middle)
                 ));
@@ -318,8 +318,8 @@ fn workers_of_tokio(test: &Context<'_>) -> Verdict {
 }
 
 fn with_perf_data(test: &Context<'_>) -> Verdict {
-    let words = ["record", "-s", "--off-cpu", "--perf-data", "x.data", "true"];
-    let refused = test.nyquist(&words).run()?;
+    let args = ["record", "-s", "--off-cpu", "--perf-data", "x.data", "true"];
+    let refused = test.nyquist(&args).run()?;
     expect_eq("the exit status", refused.code(), 2)?;
     expect_contains("stderr", &refused.stderr, "--perf-data")
 }

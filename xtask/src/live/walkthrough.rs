@@ -87,8 +87,8 @@ fn profile(test: &Context<'_>, name: &str) -> Result<Profile> {
 }
 
 /// The JSON output of a command for one or two profiles.
-fn ask(test: &Context<'_>, words: &[&str], files: &[&str]) -> Result<Value> {
-    let call = test.nyquist(words).args(&["--json"]);
+fn ask(test: &Context<'_>, args: &[&str], files: &[&str]) -> Result<Value> {
+    let call = test.nyquist(args).args(&["--json"]);
     let call = files.iter().fold(call, |call, name| call.path(&file(test, name)));
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }

@@ -100,8 +100,8 @@ fn system_by_cpu(test: &Context<'_>) -> Verdict {
     let rows: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == "CPU").collect();
     for (cpu, pid) in cpus.iter().zip(&pids) {
         let name = format!("CPU {cpu}");
-        let on = |is_wanted: &dyn Fn(&Thread) -> bool| -> f64 {
-            rows.iter().filter(|row| is_wanted(row)).map(|row| weight_below(row, *pid)).sum()
+        let on = |is_requested: &dyn Fn(&Thread) -> bool| -> f64 {
+            rows.iter().filter(|row| is_requested(row)).map(|row| weight_below(row, *pid)).sum()
         };
         let own = on(&|row| row.name == name);
         let elsewhere = on(&|row| row.name != name && !row.is_main);
@@ -190,10 +190,10 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
         let weight: f64 = own.map(Thread::total).sum();
-        let wanted = part * recorded.truth()?.cpu * 1000.0;
+        let expected = part * recorded.truth()?.cpu * 1000.0;
         expect_measured(
-            (weight - wanted).abs() < 30.0,
-            format_args!("{weight} samples on CPU {cpu}, wanted {wanted}"),
+            (weight - expected).abs() < 30.0,
+            format_args!("{weight} samples on CPU {cpu}, wanted {expected}"),
         )?;
     }
     Ok(())

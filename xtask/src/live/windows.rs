@@ -157,13 +157,13 @@ fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
 /// llvm-symbolizer demangles to whole declarations. The name is the word before the arguments.
 fn demangled(name: &str) -> String {
     let name = plain(name);
-    let words = name.rsplit_once("__cdecl ").map_or(name.as_str(), |(_, name)| name);
-    words.to_owned()
+    let args = name.rsplit_once("__cdecl ").map_or(name.as_str(), |(_, name)| name);
+    args.to_owned()
 }
 
-fn expect_same_names(found: &BTreeSet<String>, wanted: &BTreeSet<String>) -> Verdict {
-    expect(wanted.len() > 10, format_args!("llvm-symbolizer has only {wanted:?}"))?;
-    let missing: Vec<_> = wanted.difference(found).collect();
+fn expect_same_names(found: &BTreeSet<String>, expected: &BTreeSet<String>) -> Verdict {
+    expect(expected.len() > 10, format_args!("llvm-symbolizer has only {expected:?}"))?;
+    let missing: Vec<_> = expected.difference(found).collect();
     expect(missing.is_empty(), format_args!("{missing:?} are not among {found:?}"))
 }
 

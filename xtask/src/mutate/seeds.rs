@@ -77,8 +77,8 @@ fn record(trial: &Trial, command: &[&str], name: &str) -> Result<()> {
 
 fn call(trial: &Trial, words: &[String]) -> Result<()> {
     let output = trial.command(words).stdout(Stdio::null()).output().context("cannot start nyquist")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "nyquist {} does not work here: {said}", words.join(" "));
+    let printed = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "nyquist {} does not work here: {printed}", words.join(" "));
     Ok(())
 }
 

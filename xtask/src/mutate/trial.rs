@@ -48,13 +48,13 @@ impl Trial {
         sys::limit_address_space(&mut command, ADDRESS_SPACE);
         let child = command.spawn().map_err(|error| format!("cannot start the program: {error}"))?;
         let ended = sys::wait_measured(&child, MAX_TIME).map_err(|error| error.to_string())?;
-        let said = fs::read(&errors).unwrap_or_default();
+        let printed = fs::read(&errors).unwrap_or_default();
         let Some(ended) = ended else { return Err(format!("took more than {} s", MAX_TIME.as_secs())) };
         if ended.peak_bytes > MAX_MEMORY {
             return Err(format!("took {} MB of memory", ended.peak_bytes >> 20));
         }
         match ended.status.code() {
-            Some(status @ (0 | 1)) => check_said(&String::from_utf8_lossy(&said), status),
+            Some(status @ (0 | 1)) => check_said(&String::from_utf8_lossy(&printed), status),
             Some(status) => Err(format!("ended with the status {status}")),
             None => Err(format!("ended by {}", ended.status)),
         }
@@ -74,17 +74,17 @@ impl Trial {
 }
 
 /// Checks that the messages are text, and that a failure has one sentence.
-fn check_said(said: &str, status: i32) -> Result<(), String> {
+fn check_said(printed: &str, status: i32) -> Result<(), String> {
     let is_control = |char: &char| char.is_control() && *char != '\n';
-    if let Some(control) = said.chars().find(is_control) {
+    if let Some(control) = printed.chars().find(is_control) {
         return Err(format!("says the control character {control:?}"));
     }
-    let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+    let errors = printed.lines().filter(|line| line.starts_with("error: ")).count();
     let expected = usize::from(status != 0);
     if errors != expected {
         return Err(format!("says {errors} errors with the status {status}"));
     }
-    if said.contains("panicked at") {
+    if printed.contains("panicked at") {
         return Err("panicked".to_owned());
     }
     Ok(())
@@ -98,14 +98,14 @@ mod tests {
     fn a_failure_is_one_sentence_without_controls() {
         assert_eq!(check_said("error: it is damaged\nhint: make another one\n", 1), Ok(()));
         assert_eq!(check_said("warning: a part is missing\n", 0), Ok(()));
-        for (said, status) in [
+        for (printed, status) in [
             ("", 1),
             ("error: one\nerror: two\n", 1),
             ("error: it is damaged\n", 0),
             ("error: \u{1b}[2J\n", 1),
             ("thread 'x' panicked at src/a.rs:1\n", 0),
         ] {
-            assert!(check_said(said, status).is_err(), "{said:?}");
+            assert!(check_said(printed, status).is_err(), "{printed:?}");
         }
     }
 }

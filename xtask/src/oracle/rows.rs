@@ -43,7 +43,7 @@ pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
 fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in OF_GCC {
-        let path = said(Command::new("gcc").arg(format!("-print-file-name={name}")))?;
+        let path = printed(Command::new("gcc").arg(format!("-print-file-name={name}")))?;
         // For a file that gcc does not find, it prints the name unchanged.
         files.extend(Some(PathBuf::from(path)).filter(|path| path.is_absolute()));
     }
@@ -52,7 +52,7 @@ fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
 }
 
 fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
-    let libraries = Path::new(&said(Command::new("rustc").args(["--print", "sysroot"]))?).join("lib");
+    let libraries = Path::new(&printed(Command::new("rustc").args(["--print", "sysroot"]))?).join("lib");
     let entries = std::fs::read_dir(&libraries).with_context(|| format!("no {}", libraries.display()))?;
     let files: Vec<PathBuf> = entries.flatten().filter(is_large_library).map(|entry| entry.path()).collect();
     ensure!(!files.is_empty(), "{} holds none of {}", libraries.display(), OF_RUSTC.join(", "));
@@ -67,7 +67,7 @@ fn is_large_library(entry: &std::fs::DirEntry) -> bool {
 }
 
 /// The output of a program without the newline at its end.
-fn said(command: &mut Command) -> Result<String> {
+fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?} failed ({})", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

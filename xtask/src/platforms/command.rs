@@ -75,22 +75,22 @@ struct Wine<'a> {
 }
 
 impl Wine<'_> {
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("wine");
-        command.arg(self.program).args(words).current_dir(self.folder).envs(self.environment.iter().cloned());
+        command.arg(self.program).args(args).current_dir(self.folder).envs(self.environment.iter().cloned());
         command
     }
 
-    fn run(&self, words: &[&str]) -> Result<Output> {
-        self.command(words).output().with_context(|| format!("cannot start wine for {words:?}"))
+    fn run(&self, args: &[&str]) -> Result<Output> {
+        self.command(args).output().with_context(|| format!("cannot start wine for {args:?}"))
     }
 
     /// What the command prints, if it succeeds.
-    fn text(&self, words: &[&str]) -> Result<String> {
-        let output = self.run(words)?;
+    fn text(&self, args: &[&str]) -> Result<String> {
+        let output = self.run(args)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{words:?}: {}: {errors}", output.status);
+        ensure!(output.status.success(), "{args:?}: {}: {errors}", output.status);
         Ok(text)
     }
 
@@ -188,8 +188,8 @@ fn attaches(wine: &Wine<'_>) -> Result<()> {
     // The process is there some time after Wine has started.
     let recorded = (0..50).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(100));
-        let words = ["record", "-s", "-d", "1", "-o", "attached.json.gz", "--name", "shares"];
-        wine.run(&words).ok().filter(|output| output.status.success())
+        let args = ["record", "-s", "-d", "1", "-o", "attached.json.gz", "--name", "shares"];
+        wine.run(&args).ok().filter(|output| output.status.success())
     });
     target.kill()?;
     target.wait()?;
@@ -211,9 +211,9 @@ fn is_interrupted(wine: &Wine<'_>) -> Result<()> {
     typed.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
     typed.current_dir(wine.folder).envs(wine.environment.iter().cloned());
     let output = typed.output().context("cannot start script")?;
-    let said = fs::read_to_string(wine.folder.join("interrupted.txt")).unwrap_or_default();
-    ensure!(output.status.success(), "the status is {}: {said}", output.status);
-    ensure!(said.contains("Saved interrupted.json.gz"), "it says {said}");
+    let printed = fs::read_to_string(wine.folder.join("interrupted.txt")).unwrap_or_default();
+    ensure!(output.status.success(), "the status is {}: {printed}", output.status);
+    ensure!(printed.contains("Saved interrupted.json.gz"), "it says {printed}");
     let report: Value = serde_json::from_str(&wine.text(&["report", "--json", "interrupted.json.gz"])?)?;
     ensure!(share(&report, "worked") > 0.5, "the program's function has {}", share(&report, "worked"));
     Ok(())
@@ -224,17 +224,20 @@ fn has_no_events(wine: &Wine<'_>) -> Result<()> {
     wine.shares()?;
     let all = ["record", "-s", "-a", "-d", "1", "-o", "events.json.gz"];
     let command = ["record", "-s", "--backend", "etw", "-o", "events.json.gz", "--", "./shares.exe", "1"];
-    for (words, hint) in [(&all[..], "-p"), (&command[..], "--backend suspend")] {
-        let output = wine.run(words)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.code() == Some(1), "{words:?}: {}: {said}", output.status);
-        ensure!(said.contains("Wine") && said.contains("hint:") && said.contains(hint), "{words:?}: {said}");
-        ensure!(output.stdout.is_empty(), "the program has run: {words:?}");
-        ensure!(!wine.folder.join("events.json.gz").exists(), "a profile is left: {words:?}");
+    for (args, hint) in [(&all[..], "-p"), (&command[..], "--backend suspend")] {
+        let output = wine.run(args)?;
+        let printed = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(1), "{args:?}: {}: {printed}", output.status);
+        ensure!(
+            printed.contains("Wine") && printed.contains("hint:") && printed.contains(hint),
+            "{args:?}: {printed}"
+        );
+        ensure!(output.stdout.is_empty(), "the program has run: {args:?}");
+        ensure!(!wine.folder.join("events.json.gz").exists(), "a profile is left: {args:?}");
     }
     let waits = wine.run(&["record", "-s", "--off-cpu", "--", "./shares.exe", "1"])?;
-    let said = String::from_utf8_lossy(&waits.stderr);
-    ensure!(said.contains("--backend etw"), "--off-cpu: {said}");
+    let printed = String::from_utf8_lossy(&waits.stderr);
+    ensure!(printed.contains("--backend etw"), "--off-cpu: {printed}");
     Ok(())
 }
 
@@ -242,7 +245,7 @@ fn has_no_events(wine: &Wine<'_>) -> Result<()> {
 fn reads(wine: &Wine<'_>) -> Result<()> {
     let here = builds::development()?;
     let profile = "recorded.json.gz";
-    for words in [
+    for args in [
         &["report", profile][..],
         &["report", "--tree", profile],
         &["report", "--json", profile],
@@ -252,10 +255,10 @@ fn reads(wine: &Wine<'_>) -> Result<()> {
         &["export", "-f", "folded", "-o", "-", profile],
         &["export", "-f", "speedscope", "-o", "-", profile],
     ] {
-        let there = wine.text(words)?;
-        let output = Command::new(&here).args(words).current_dir(wine.folder).output()?;
+        let there = wine.text(args)?;
+        let output = Command::new(&here).args(args).current_dir(wine.folder).output()?;
         let same = String::from_utf8_lossy(&output.stdout) == there && !there.is_empty();
-        ensure!(same, "{words:?} prints something else than on Linux:\n{there}");
+        ensure!(same, "{args:?} prints something else than on Linux:\n{there}");
     }
     wine.text(&["flamegraph", "-o", "picture.svg", profile])?;
     ensure!(

@@ -63,7 +63,7 @@ impl Recording {
             format: event.format,
             architecture: Architecture::X86_64,
             kernel: true,
-            period: Period::Stated,
+            period: Period::Provided,
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),

@@ -79,8 +79,8 @@ fn check(name: &str, program: &Path, verbose: bool, with_llvm: bool) -> Result<k
     let found = Finder::new(SearchPaths::default()).find(&request);
     let pdb = found.debug_file.as_ref().ok_or("no PDB was found")?.path.clone();
     let symbols = ModuleSymbols::open(&found).map_err(|error| text(&error))?;
-    let wanted: Vec<_> = addresses.iter().map(|&address| RelativeAddress(address)).collect();
-    let own = symbols.symbolicate(&wanted, NonZeroUsize::MIN, &AtomicBool::new(false));
+    let requested: Vec<_> = addresses.iter().map(|&address| RelativeAddress(address)).collect();
+    let own = symbols.symbolicate(&requested, NonZeroUsize::MIN, &AtomicBool::new(false));
     let own: Vec<Chain> = own.iter().map(own_chain).collect();
     let svmas: Vec<u64> = addresses.iter().map(|&address| u64::from(address) + pe.image_base().0).collect();
     let mut report = known::Report { addresses: addresses.len(), ..known::Report::default() };

@@ -37,13 +37,13 @@ impl CategoryRows {
         profile: &Profile,
         node_of_stack: &[u32],
         derived: &DerivedForest<'_>,
-        is_wanted: impl Fn(FuncId) -> bool,
+        is_requested: impl Fn(FuncId) -> bool,
     ) -> Self {
         let forest = &derived.forest;
         let mut has_it: Vec<bool> = Vec::with_capacity(forest.len());
         for (&parent, &of) in forest.parent.iter().zip(&forest.func) {
             let inherits = parent != NONE && has_it[parent as usize];
-            has_it.push(inherits || is_wanted(FuncId::from_index(of as usize)));
+            has_it.push(inherits || is_requested(FuncId::from_index(of as usize)));
         }
         Self::of(profile, node_of_stack, derived, |target| has_it[target as usize])
     }

@@ -104,8 +104,8 @@ impl<'a> DerivedForest<'a> {
         let old = &*self.forest;
         let (columns, links) = parallel::both(
             old.len() >= NODES_WORTH_SHARING,
-            || Columns::kept(old, actions, renamed),
-            || Links::kept(old, actions),
+            || Columns::retained(old, actions, renamed),
+            || Links::retained(old, actions),
         );
         self.forest = Cow::Owned(Forest {
             parent: links.parent,
@@ -133,19 +133,19 @@ struct Columns {
 }
 
 impl Columns {
-    fn kept(old: &Forest, actions: &[NodeAction], renamed: impl Fn(u32) -> u32) -> Self {
+    fn retained(old: &Forest, actions: &[NodeAction], renamed: impl Fn(u32) -> u32) -> Self {
         let count = actions.iter().filter(|action| **action == NodeAction::Keep).count();
-        let mut kept = Self {
+        let mut retained = Self {
             func: Vec::with_capacity(count),
             stack: Vec::with_capacity(count),
             category: Vec::with_capacity(count),
         };
         for (node, _) in actions.iter().enumerate().filter(|(_, action)| **action == NodeAction::Keep) {
-            kept.func.push(renamed(old.func[node]));
-            kept.stack.push(old.stack[node]);
-            kept.category.push(old.category[node]);
+            retained.func.push(renamed(old.func[node]));
+            retained.stack.push(old.stack[node]);
+            retained.category.push(old.category[node]);
         }
-        kept
+        retained
     }
 }
 
@@ -157,7 +157,7 @@ struct Links {
 }
 
 impl Links {
-    fn kept(old: &Forest, actions: &[NodeAction]) -> Self {
+    fn retained(old: &Forest, actions: &[NodeAction]) -> Self {
         let mut parent = Vec::with_capacity(actions.len());
         // For each old node, the nearest one that stays among it and its callers.
         let mut nearest = Vec::with_capacity(old.len());

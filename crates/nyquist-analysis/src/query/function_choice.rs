@@ -38,13 +38,13 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// If no function matches, or only a regular expression could match and it is not one.
-    pub fn choose_function(&self, wanted: &str) -> Result<FunctionChoice<'a>, ChoiceError<'a>> {
+    pub fn choose_function(&self, requested: &str) -> Result<FunctionChoice<'a>, ChoiceError<'a>> {
         let mut functions = self.functions().functions;
         functions.sort_by_key(|function| Reverse((function.total, function.self_amount)));
-        if let Some(choice) = by_name(&functions, wanted) {
+        if let Some(choice) = by_name(&functions, requested) {
             return Ok(choice);
         }
-        let pattern = Pattern::regex(wanted)?;
+        let pattern = Pattern::regex(requested)?;
         best(&functions, &|name| pattern.matches(name)).ok_or_else(|| {
             // By total, the first would be the functions at the root of every program.
             functions.sort_by_key(|function| Reverse(function.self_amount));
@@ -54,11 +54,11 @@ impl<'a> View<'a> {
 }
 
 /// The best function with a name. All matches may be shims.
-fn by_name<'a>(functions: &[Function<'a>], wanted: &str) -> Option<FunctionChoice<'a>> {
+fn by_name<'a>(functions: &[Function<'a>], requested: &str) -> Option<FunctionChoice<'a>> {
     let ways: [&dyn Fn(&str) -> bool; 3] = [
-        &|name| name == wanted || without_hash(name) == wanted,
-        &|name| short_name(name) == wanted,
-        &|name| ends_in(&short_name(name), wanted),
+        &|name| name == requested || without_hash(name) == requested,
+        &|name| short_name(name) == requested,
+        &|name| ends_in(&short_name(name), requested),
     ];
     let mut shims = Vec::new();
     for matches in ways {
@@ -117,15 +117,15 @@ mod tests {
 
     #[test]
     fn the_best_match_is_meant() {
-        let check = |names: &[&str], wanted, expected: &str, others| {
+        let check = |names: &[&str], requested, expected: &str, others| {
             let profile = profile(names);
             let index = Index::new(&profile);
             let view = View::new(&index, &Selection::default());
-            let choice = view.choose_function(wanted).unwrap();
+            let choice = view.choose_function(requested).unwrap();
             assert_eq!(
                 (profile.func_name(choice.funcs[0]), choice.others.len()),
                 (expected, others),
-                "{wanted}"
+                "{requested}"
             );
         };
         check(&["parse_all", "parse", "app::parse"], "parse", "parse", 0);

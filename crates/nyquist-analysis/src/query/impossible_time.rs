@@ -59,18 +59,18 @@ mod tests {
 
     #[test]
     fn more_time_than_there_was_is_not_passed_over() {
-        let said = |used_ms: u64, duration_ms: u64, threads, cpus| {
+        let message = |used_ms: u64, duration_ms: u64, threads, cpus| {
             let total = Amount { weight: used_ms, ..Amount::default() };
             let (interval_ns, duration_ns) = (1_000_000, duration_ms * 1_000_000);
             let summary =
                 ProfileSummary { duration_ns, interval_ns, total, threads, ..ProfileSummary::default() };
             impossible_time(&summary, cpus).map(|it| it.sentence(|ns| format!("{} ms", ns / 1_000_000)))
         };
-        let text = said(1400, 130, 1, Some(4)).unwrap();
+        let text = message(1400, 130, 1, Some(4)).unwrap();
         assert!(text.starts_with("That cannot be: 1 thread can use 130 ms at most"), "{text}");
-        let text = said(1400, 300, 9, Some(4)).unwrap();
+        let text = message(1400, 300, 9, Some(4)).unwrap();
         assert!(text.starts_with("That cannot be: 4 CPUs can use 1200 ms at most"), "{text}");
-        assert_eq!(said(1195, 300, 9, Some(4)), None);
-        assert_eq!(said(3, 1, 1, None), None, "the samples at the ends");
+        assert_eq!(message(1195, 300, 9, Some(4)), None);
+        assert_eq!(message(3, 1, 1, None), None, "the samples at the ends");
     }
 }

@@ -2,13 +2,13 @@
 
 use nyquist_profile::{FuncId, Profile, StackId};
 
-/// The compiled functions into which others were inlined, those with the most stacks first. `is_wanted` says for which
+/// The compiled functions into which others were inlined, those with the most stacks first. `is_requested` says for which
 /// functions it is asked. O(stacks × depth of inlined calls).
-pub fn inlined_into(profile: &Profile, is_wanted: impl Fn(FuncId) -> bool) -> Vec<FuncId> {
+pub fn inlined_into(profile: &Profile, is_requested: impl Fn(FuncId) -> bool) -> Vec<FuncId> {
     let mut found: Vec<(FuncId, usize)> = Vec::new();
     for (index, stack) in profile.stacks().iter().enumerate() {
         let frame = profile.frame(stack.frame);
-        if frame.inline_depth == 0 || !is_wanted(frame.func) {
+        if frame.inline_depth == 0 || !is_requested(frame.func) {
             continue;
         }
         let Some(outer) =
@@ -41,8 +41,8 @@ mod tests {
             stack = Some(builder.intern_stack(stack, frame));
         }
         let profile = builder.finish();
-        let names = |wanted: &str| {
-            let found = inlined_into(&profile, |func| profile.func_name(func) == wanted);
+        let names = |requested: &str| {
+            let found = inlined_into(&profile, |func| profile.func_name(func) == requested);
             found.into_iter().map(|func| profile.func_name(func).to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names("innermost"), ["work"]);

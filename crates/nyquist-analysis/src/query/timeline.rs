@@ -123,10 +123,10 @@ impl<'a> View<'a> {
     /// The same for the samples whose stacks have any of some functions.
     pub fn category_timeline_with(
         &self,
-        is_wanted: impl Fn(FuncId) -> bool,
+        is_requested: impl Fn(FuncId) -> bool,
         parts: usize,
     ) -> Timeline<CategoryTimeline<'a>> {
-        self.timeline_by(&self.rows_with(is_wanted), parts)
+        self.timeline_by(&self.rows_with(is_requested), parts)
     }
 
     fn timeline_by(&self, rows: &CategoryRows, parts: usize) -> Timeline<CategoryTimeline<'a>> {
@@ -154,11 +154,11 @@ impl<'a> View<'a> {
     /// The same for the samples whose stacks have any of some functions.
     pub fn category_timelines_with(
         &self,
-        is_wanted: impl Fn(FuncId) -> bool,
+        is_requested: impl Fn(FuncId) -> bool,
         threads: &[ThreadIndex],
         parts: usize,
     ) -> Vec<Timeline<CategoryTimeline<'a>>> {
-        self.timelines_by(&self.rows_with(is_wanted), threads, parts)
+        self.timelines_by(&self.rows_with(is_requested), threads, parts)
     }
 
     fn timelines_by(
@@ -182,8 +182,13 @@ impl<'a> View<'a> {
         self.category_rows.get_or_init(|| CategoryRows::new(profile, node_of_stack, &self.derived))
     }
 
-    fn rows_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> CategoryRows {
-        CategoryRows::with_functions(self.index.profile, &self.index.node_of_stack, &self.derived, is_wanted)
+    fn rows_with(&self, is_requested: impl Fn(FuncId) -> bool) -> CategoryRows {
+        CategoryRows::with_functions(
+            self.index.profile,
+            &self.index.node_of_stack,
+            &self.derived,
+            is_requested,
+        )
     }
 
     /// The time of some threads by category and part. The row after all categories stands for no category.

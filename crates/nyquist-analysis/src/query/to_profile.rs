@@ -53,8 +53,8 @@ impl View<'_> {
         };
         let markers = self.profile().thread(thread).markers.iter().filter(is_in_time);
         let with_stacks = markers.map(|marker| (marker, marker.stack.and_then(new_stack)));
-        let kept = with_stacks.filter(|(marker, stack)| !is_left_out(marker, *stack));
-        kept.map(|(marker, stack)| Marker { stack, ..marker.clone() }).collect()
+        let retained = with_stacks.filter(|(marker, stack)| !is_left_out(marker, *stack));
+        retained.map(|(marker, stack)| Marker { stack, ..marker.clone() }).collect()
     }
 
     /// Adds the stacks of the view's nodes to a profile that has none.

@@ -176,9 +176,9 @@ pub struct TreeWalk<'v> {
 
 impl<'v> TreeWalk<'v> {
     fn push(&mut self, nodes: Vec<TreeNode<'v>>, depth: usize) {
-        let wanted = nodes.into_iter().filter(|node| node.total.weight >= self.limits.min_weight);
+        let requested = nodes.into_iter().filter(|node| node.total.weight >= self.limits.min_weight);
         let first = self.ahead.len();
-        self.ahead.extend(wanted.map(|node| (depth, node)));
+        self.ahead.extend(requested.map(|node| (depth, node)));
         self.ahead[first..].reverse();
     }
 }

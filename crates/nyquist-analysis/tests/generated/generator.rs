@@ -68,8 +68,8 @@ impl Maker {
         let mut path: Vec<(StackId, usize)> = Vec::new();
         while self.builder.profile().stacks().len() < count {
             let depth = self.depth();
-            let kept = path.len().min(depth.saturating_sub(1));
-            path.truncate(kept - self.random.below(kept + 1, 3.0));
+            let retained = path.len().min(depth.saturating_sub(1));
+            path.truncate(retained - self.random.below(retained + 1, 3.0));
             while path.len() < depth {
                 let (prefix, caller) = path.last().copied().unzip();
                 let callee = self.callee(caller);

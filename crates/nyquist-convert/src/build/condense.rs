@@ -22,22 +22,22 @@ fn condense(samples: &mut Samples, before: u64) {
     let old = samples.count_before(before);
     // The CPU time of a thread's first sample has no meaning, so the sample must not be merged with others.
     let first = old.min(1);
-    let mut kept: Vec<_> = samples.range(0..first).collect();
+    let mut retained: Vec<_> = samples.range(0..first).collect();
     let mut places: FxHashMap<(Option<StackId>, bool), usize> = FxHashMap::default();
     for sample in samples.range(first..old) {
         let mut place = places.entry((sample.stack, sample.off_cpu));
         if let Entry::Occupied(entry) = &mut place
-            && let sum = &mut kept[*entry.get()]
+            && let sum = &mut retained[*entry.get()]
             && let Some(weight) = sum.weight.checked_add(sample.weight)
         {
             sum.weight = weight;
             sum.cpu_delta = sum.cpu_delta.saturating_add(sample.cpu_delta);
             continue;
         }
-        place.insert_entry(kept.len());
-        kept.push(sample);
+        place.insert_entry(retained.len());
+        retained.push(sample);
     }
-    *samples = kept.into_iter().chain(samples.range(old..samples.len())).collect();
+    *samples = retained.into_iter().chain(samples.range(old..samples.len())).collect();
 }
 
 #[cfg(test)]

@@ -108,9 +108,9 @@ pub(crate) fn drop_idle(builder: &mut ProfileBuilder, accompanying: &FxHashSet<C
         }
         !accompanies || (shown.contains(&counter.process) && says_something(counter))
     });
-    let kept: FxHashSet<ProcessIndex> =
+    let retained: FxHashSet<ProcessIndex> =
         builder.profile().counters().iter().map(|counter| counter.process).collect();
-    lonely.retain(|process| !kept.contains(process));
+    lonely.retain(|process| !retained.contains(process));
     if !lonely.is_empty() {
         builder.retain_threads(|thread| !lonely.contains(&thread.process));
     }

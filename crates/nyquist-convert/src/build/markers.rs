@@ -87,11 +87,11 @@ impl Markers {
         id
     }
 
-    /// A name for a kind of marker that no other kind has: the wanted name, or this name with a number
+    /// A name for a kind of marker that no other kind has: the requested name, or this name with a number
     /// appended.
-    fn unused_name(&mut self, wanted: &str) -> String {
-        let reserved = wanted.is_empty() || MarkerSchema::RESERVED_NAMES.contains(&wanted);
-        let mut name = if reserved { format!("{wanted}_") } else { wanted.to_owned() };
+    fn unused_name(&mut self, requested: &str) -> String {
+        let reserved = requested.is_empty() || MarkerSchema::RESERVED_NAMES.contains(&requested);
+        let mut name = if reserved { format!("{requested}_") } else { requested.to_owned() };
         let base = name.clone();
         while self.schema_names.contains_key(&name) {
             let uses = self.schema_names.entry(base.clone()).or_default();

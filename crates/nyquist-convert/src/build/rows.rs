@@ -123,11 +123,11 @@ impl ProfileSink {
         (name, exec): (&str, bool),
         line: Option<&CommandLine>,
     ) {
-        let kept = if exec { "" } else { &process.arguments };
+        let retained = if exec { "" } else { &process.arguments };
         let is_main = pid.0 == tid.0;
-        let stated = line.filter(|_| is_main).map(|line| &*line.arguments);
+        let provided = line.filter(|_| is_main).map(|line| &*line.arguments);
         let new_name = if is_main {
-            with_arguments(process.name_after(name, exec), stated.unwrap_or(kept))
+            with_arguments(process.name_after(name, exec), provided.unwrap_or(retained))
         } else {
             name.to_owned()
         };

@@ -181,10 +181,22 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    fn allocation(stack: usize, stated: u64) -> Vec<u8> {
+    fn allocation(stack: usize, provided: u64) -> Vec<u8> {
         let len = (record::ALLOCATION_WORDS * 8 + stack) as u64;
-        let head =
-            words(&[1 | len << 32, 50, 7, 0x1000, 3, 24, 99, 0, 0x40_0000, 0x7fff_0000, 0x7fff_0010, stated]);
+        let head = words(&[
+            1 | len << 32,
+            50,
+            7,
+            0x1000,
+            3,
+            24,
+            99,
+            0,
+            0x40_0000,
+            0x7fff_0000,
+            0x7fff_0010,
+            provided,
+        ]);
         [head, vec![0; stack]].concat()
     }
 

@@ -34,10 +34,10 @@ pub fn decode(content: &[u8], owner: (Pid, Tid), period: Period, events: &mut Ve
 
 fn interval(line: &[u8], period: Period) -> Option<(Timestamp, Timestamp, &str)> {
     let line = std::str::from_utf8(line).ok()?;
-    let mut words = line.splitn(3, ' ');
-    let mut time = || words.next()?.parse().ok().map(|time| period.time(time));
+    let mut fields = line.splitn(3, ' ');
+    let mut time = || fields.next()?.parse().ok().map(|time| period.time(time));
     let (start, end) = (time()?, time()?);
-    let name = words.next().filter(|name| !name.is_empty())?;
+    let name = fields.next().filter(|name| !name.is_empty())?;
     (start <= end).then_some((start, end, name))
 }
 

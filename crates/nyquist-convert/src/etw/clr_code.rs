@@ -3,7 +3,7 @@
 
 use super::images::Images;
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::modules::stated_symbols::StatedSymbols;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use nyquist_etw::clr::Method;
 use nyquist_etw::kernel::Image;
 use nyquist_object::{Avma, FileOffset};
@@ -32,7 +32,7 @@ pub(super) struct ClrMethods {
 #[derive(Debug, Default)]
 pub(super) struct ClrCode {
     /// The methods by the paths of their images, or of the mappings below.
-    pub(super) symbols: FxHashMap<String, StatedSymbols>,
+    pub(super) symbols: FxHashMap<String, ProvidedSymbols>,
     /// The memory with methods, by process.
     pub(super) mappings: FxHashMap<u32, Vec<Mapping>>,
 }
@@ -76,9 +76,9 @@ impl ClrMethods {
             entries.entry(path).or_default().push(entry);
         }
         let in_images =
-            in_images.into_iter().map(|(path, entries)| (path, StatedSymbols::from_start(entries)));
+            in_images.into_iter().map(|(path, entries)| (path, ProvidedSymbols::from_start(entries)));
         let in_memory =
-            in_memory.into_iter().map(|(path, entries)| (path, StatedSymbols::in_memory(entries)));
+            in_memory.into_iter().map(|(path, entries)| (path, ProvidedSymbols::in_memory(entries)));
         ClrCode { symbols: in_images.chain(in_memory).collect(), mappings }
     }
 }

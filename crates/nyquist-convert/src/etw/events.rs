@@ -23,7 +23,7 @@ pub struct EtwEvents {
     clock: Clock,
     /// How long an event waits for its stack, in nanoseconds.
     patience_ns: u64,
-    /// Whether context switches are wanted.
+    /// Whether context switches are requested.
     wants_switches: bool,
     survey: Survey,
     /// Whether the survey knows what was there when the trace began.

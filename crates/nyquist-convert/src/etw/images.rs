@@ -1,7 +1,7 @@
 //! What a trace states of images: their mappings, and the identities that come in other events.
 
 use super::paths::Volumes;
-use crate::event::{MappedFile, Mapping, Pid, StatedImage};
+use crate::event::{MappedFile, Mapping, Pid, ProvidedImage};
 use nyquist_etw::PointerSize;
 use nyquist_etw::kernel::{Image, ImageId, PdbId};
 use nyquist_object::{Avma, DebugId, FileOffset, PeCodeId};
@@ -50,11 +50,11 @@ impl Images {
             len: image.size.min(u64::MAX - image.base),
             offset: FileOffset(0),
             path: self.display_path(image),
-            identity: MappedFile::Stated(Arc::new(self.stated(image))),
+            identity: MappedFile::Provided(Arc::new(self.provided(image))),
         }
     }
 
-    fn stated(&self, image: &Image) -> StatedImage {
+    fn provided(&self, image: &Image) -> ProvidedImage {
         // Some writers state the kernel's images for process 0, others for the process that runs them.
         let places = [(image.pid, image.base), (0, image.base)];
         let timestamp = places.iter().find_map(|place| self.timestamps.get(place)).copied();
@@ -63,7 +63,7 @@ impl Images {
         let code = size.filter(|_| timestamp != 0).map(|size_of_image| PeCodeId { timestamp, size_of_image });
         let pdb = places.iter().find_map(|place| self.pdbs.get(place)).cloned();
         let (debug, pdb) = pdb.map_or((None, String::new()), |(debug, name)| (Some(debug), name));
-        StatedImage { code, debug, pdb }
+        ProvidedImage { code, debug, pdb }
     }
 }
 

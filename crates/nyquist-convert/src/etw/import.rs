@@ -7,8 +7,8 @@ use crate::conversion_result::ConversionResult;
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use crate::modules::recorded_files::RecordedFiles;
-use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
@@ -25,7 +25,7 @@ use std::io::{Read, Seek};
 pub struct EtwOptions {
     /// Finds images and their debug information.
     pub finder: Finder,
-    /// Which samples are wanted.
+    /// Which samples are requested.
     pub selection: SampleSelection,
     /// The title of the profile.
     pub name: String,
@@ -110,7 +110,7 @@ fn pass_on(events: &mut Vec<Event>, converter: &mut Converter) {
 }
 
 fn converter(
-    (options, symbols): (EtwOptions, FxHashMap<String, StatedSymbols>),
+    (options, symbols): (EtwOptions, FxHashMap<String, ProvidedSymbols>),
     meta: Meta,
     start: Timestamp,
 ) -> Converter {

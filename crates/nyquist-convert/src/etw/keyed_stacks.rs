@@ -17,13 +17,13 @@ pub(super) fn frames(addresses: &Addresses<'_>) -> Arc<[Avma]> {
 }
 
 /// A stack that had a number, and when it was stated.
-type Stated = (u64, Arc<[Avma]>);
+type Provided = (u64, Arc<[Avma]>);
 
 /// Stacks by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyedStacks {
     /// The stacks that had each number, by time.
-    by_key: FxHashMap<u64, Vec<Stated>>,
+    by_key: FxHashMap<u64, Vec<Provided>>,
     addresses: usize,
 }
 
@@ -40,8 +40,8 @@ impl KeyedStacks {
 
     /// The stack that a number means in an event at a time: the first one that is stated later.
     pub(super) fn find(&self, key: u64, time: u64) -> Option<&Arc<[Avma]>> {
-        let stated = self.by_key.get(&key)?;
-        let later = stated.partition_point(|(at, _)| *at < time);
-        stated.get(later).or(stated.last()).map(|(_, addresses)| addresses)
+        let provided = self.by_key.get(&key)?;
+        let later = provided.partition_point(|(at, _)| *at < time);
+        provided.get(later).or(provided.last()).map(|(_, addresses)| addresses)
     }
 }

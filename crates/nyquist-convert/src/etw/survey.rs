@@ -4,7 +4,7 @@
 use super::clr_code::{ClrCode, ClrMethods};
 use super::images::Images;
 use super::keyed_stacks::KeyedStacks;
-use crate::modules::stated_symbols::StatedSymbols;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, Process, ProfileInterval, Thread, decode};
 use nyquist_etw::{Event, PointerSize};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -76,7 +76,7 @@ impl Survey {
     }
 
     /// Ends the survey. Returns the functions that the trace states, by the paths of their files.
-    pub(super) fn finish(&mut self) -> FxHashMap<String, StatedSymbols> {
+    pub(super) fn finish(&mut self) -> FxHashMap<String, ProvidedSymbols> {
         self.clr = std::mem::take(&mut self.methods).place(&self.all_images, &self.images);
         self.all_images = Vec::new();
         std::mem::take(&mut self.clr.symbols)

@@ -1,7 +1,7 @@
 //! Code that was mapped into a process, and the identity of its file.
 
 use super::ids::Pid;
-use super::stated_image::StatedImage;
+use super::provided_image::ProvidedImage;
 use nyquist_object::{Avma, BuildId, FileOffset, MachUuid, PeCodeId};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum MappedFile {
     /// The time and the size in the headers of an image of Windows, as they are in memory.
     Pe(PeCodeId),
     /// What a trace of Windows states of an image.
-    Stated(Arc<StatedImage>),
+    Provided(Arc<ProvidedImage>),
     /// The id of an image of macOS, as it is in memory.
     MachO(MachUuid),
     /// The device and the inode.

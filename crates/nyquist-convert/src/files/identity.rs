@@ -24,7 +24,7 @@ pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
             let pe = file.try_clone().ok().and_then(|file| Pe::open(FileSource::new(file)).ok());
             pe.is_some_and(|pe| pe.code_id() == *id)
         }
-        MappedFile::Stated(image) => {
+        MappedFile::Provided(image) => {
             let pe = file.try_clone().ok().and_then(|file| Pe::open(FileSource::new(file)).ok());
             pe.and_then(|pe| pe.id().ok()).is_some_and(|id| image.may_be(id))
         }

@@ -1,6 +1,6 @@
 //! Marker files at paths of processes: growing text files, found by their mappings.
 
-use super::opened::{Refusal, Root, user_of};
+use super::opened::{FileDenied, Root, user_of};
 use crate::event::{MappedFile, Mapping, Pid};
 use nyquist_system::{FileFacts, Ownership};
 use std::fs::File;
@@ -8,19 +8,19 @@ use std::path::Path;
 
 /// Opens the marker file of a mapping, if reading it reveals nothing new to the user of the process. The kernel
 /// reports its path, which has no links.
-pub(crate) fn open(mapping: &Mapping, pid: Pid) -> Result<File, Refusal> {
+pub(crate) fn open(mapping: &Mapping, pid: Pid) -> Result<File, FileDenied> {
     let user = user_of(pid);
-    let mut why = Refusal::Absent;
+    let mut why = FileDenied::Absent;
     for root in [Root::of_process(pid), Root::own()].into_iter().flatten() {
         match root.open(Path::new(&mapping.path)) {
             Ok(found) => {
-                let facts = FileFacts::of(&found.file).map_err(Refusal::Unreadable)?;
+                let facts = FileFacts::of(&found.file).map_err(FileDenied::Unreadable)?;
                 if may_read(&facts, &mapping.identity, user) {
                     return Ok(found.file);
                 }
-                why = Refusal::Other;
+                why = FileDenied::Other;
             }
-            Err(refusal) if !why.deserves_message() => why = refusal,
+            Err(denied) if !why.deserves_message() => why = denied,
             Err(_) => {}
         }
     }

@@ -284,11 +284,11 @@ impl Dump {
     }
 
     fn take(&mut self, record: &JitDumpRecord<'_>, offset: u64) {
-        let kept = match record.body {
+        let retained = match record.body {
             JitDumpBody::Load { code_offset, .. } => code_offset,
             _ => record.size,
         };
-        if !self.charge.take(RECORD_OVERHEAD + MAX_COPIES * u64::from(kept)) {
+        if !self.charge.take(RECORD_OVERHEAD + MAX_COPIES * u64::from(retained)) {
             (self.is_too_large, self.is_ended) = (true, true);
             return;
         }

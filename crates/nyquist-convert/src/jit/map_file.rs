@@ -1,7 +1,7 @@
 //! The perf map of a process, and its contents.
 
 use crate::event::Pid;
-use crate::files::opened::{Refusal, user_of};
+use crate::files::opened::{FileDenied, user_of};
 use crate::jit::id;
 use crate::jit::map_search::inner_pid;
 use crate::targets::Targets;
@@ -66,7 +66,7 @@ impl MapFile {
         pid: Pid,
         user: Option<u32>,
         maps_at_end: bool,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, FileDenied> {
         let user = user_of(pid).or(user);
         let inner = inner_pid(pid).unwrap_or(pid.0);
         let path = PathBuf::from(format!("/tmp/perf-{inner}.map"));
@@ -96,7 +96,7 @@ impl MapFile {
     }
 
     /// The current contents of the map, as far as the budget allows.
-    pub(crate) fn read(&self, budget: &Budget) -> Result<Arc<CodeNames>, Refusal> {
+    pub(crate) fn read(&self, budget: &Budget) -> Result<Arc<CodeNames>, FileDenied> {
         let opened;
         let file = match &self.source {
             Source::Open(file) => file,
@@ -106,7 +106,7 @@ impl MapFile {
                 &opened
             }
         };
-        let len = file.current_len().map_err(Refusal::Unreadable)?;
+        let len = file.current_len().map_err(FileDenied::Unreadable)?;
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = cached.as_ref().filter(|cached| cached.is_current(len)) {
             return Ok(Arc::clone(&current.names));
@@ -115,7 +115,7 @@ impl MapFile {
         *cached = None;
         let began = Instant::now();
         let text = FromStart { file, at: 0 }.take(len.min(MAX_SIZE));
-        let names = Arc::new(CodeNames::read(text, budget).map_err(Refusal::Unreadable)?);
+        let names = Arc::new(CodeNames::read(text, budget).map_err(FileDenied::Unreadable)?);
         let took = began.elapsed();
         *cached = Some(CachedNames { len, names: Arc::clone(&names), read: Instant::now(), took });
         Ok(names)

@@ -1,7 +1,7 @@
 //! Finds the perf map of a process, and decides whether it is trusted.
 
 use crate::event::Pid;
-use crate::files::opened::{OpenedFile, Refusal, Root, own_user};
+use crate::files::opened::{FileDenied, OpenedFile, Root, own_user};
 use crate::targets::access::FoundMap;
 use nyquist_system::read_kernel_text;
 use std::fs;
@@ -13,17 +13,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TICKS: u64 = 100;
 
 /// The perf map of a process of this user that lives, or has just ended. If `may_come`, it may not exist yet.
-pub(crate) fn find(pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, Refusal> {
+pub(crate) fn find(pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, FileDenied> {
     let inner = inner_pid(pid).unwrap_or(pid.0);
     // Some agents write it outside of the process's namespaces.
     let places = [(Root::of_process(pid), inner), (Root::own(), pid.0)];
     let folders = places.into_iter().filter_map(|(root, number)| Some((root?.temporary()?, number)));
-    let mut why = Refusal::Absent;
+    let mut why = FileDenied::Absent;
     let mut expected = None;
     for (folder, number) in folders {
         match open_own(pid, &folder, &name_of(number), user) {
             Ok(found) => return Ok(FoundMap::Open(found.file.into())),
-            Err(refusal) if !why.deserves_message() => why = refusal,
+            Err(denied) if !why.deserves_message() => why = denied,
             Err(_) => {}
         }
         if number == inner {
@@ -47,18 +47,18 @@ pub(crate) fn inner_pid(pid: Pid) -> Option<u32> {
 }
 
 /// Opens a perf map, unless the pid is reused and the file is that of its former process.
-fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<OpenedFile, Refusal> {
+fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<OpenedFile, FileDenied> {
     let found = folder.open(name)?;
     let modified =
-        found.file.metadata().and_then(|metadata| metadata.modified()).map_err(Refusal::Unreadable)?;
+        found.file.metadata().and_then(|metadata| metadata.modified()).map_err(FileDenied::Unreadable)?;
     if start_time(pid).is_some_and(|start| modified + Duration::from_secs(1) < start) {
-        return Err(Refusal::Absent);
+        return Err(FileDenied::Absent);
     }
     trusted(found, user)
 }
 
 /// If the process's user is not known, the recording user is assumed.
-pub(crate) fn trusted(found: OpenedFile, user: Option<u32>) -> Result<OpenedFile, Refusal> {
+pub(crate) fn trusted(found: OpenedFile, user: Option<u32>) -> Result<OpenedFile, FileDenied> {
     found.trusted(&[user.unwrap_or_else(own_user)])
 }
 

@@ -4,7 +4,7 @@
 //! shows that they are those of the recording, and if only this user or root can have written them. So they
 //! give access to nothing that the user could not read, and another user's profile cannot name such a file.
 
-use crate::files::opened::{Refusal, Root, own_user};
+use crate::files::opened::{FileDenied, Root, own_user};
 use crate::jit::dump::{Code, Dump};
 use crate::jit::id;
 use crate::jit::runtime::CodeName;
@@ -49,7 +49,7 @@ pub enum SavedCodeError {
 /// Why a file that a program wrote beside its code is not used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct RefusedSideFile(#[from] Refusal);
+pub struct RefusedSideFile(#[from] FileDenied);
 
 /// The jitdump or the perf map of a lib.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl SavedCode {
     /// The file does not exist, is not trusted, or is another one.
     pub fn open(lib: &Lib) -> Result<Self, SavedCodeError> {
         let refused = |why| SavedCodeError::Refused(lib.path.clone(), RefusedSideFile(why));
-        let root = Root::own().ok_or_else(|| refused(Refusal::Absent))?;
+        let root = Root::own().ok_or_else(|| refused(FileDenied::Absent))?;
         let found = root.open(Path::new(&lib.path)).and_then(|found| found.trusted(&[own_user()]));
         let file = found.map_err(refused)?.file;
         let is_it = |id: Option<DebugId>| id.is_some_and(|id| id.breakpad() == lib.breakpad_id);

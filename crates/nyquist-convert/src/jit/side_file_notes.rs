@@ -1,7 +1,7 @@
 //! Messages to the user about files beside a recording that are not used, or only in part.
 
 use crate::event::Pid;
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use rustc_hash::FxHashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ struct Notes {
 impl SideFileNotes {
     /// Notes that a process's file of a kind, such as `perf map`, is not used. It is reported once for each
     /// process.
-    pub(crate) fn refused(&self, pid: Pid, kind: &'static str, path: &Path, why: &Refusal) {
+    pub(crate) fn refused(&self, pid: Pid, kind: &'static str, path: &Path, why: &FileDenied) {
         if why.deserves_message() {
             let sentence =
                 || format!("the {kind} {} of process {} is not used: {why}", path.display(), pid.0);
@@ -75,9 +75,9 @@ mod tests {
     fn each_process_is_named_once_and_many_counted() {
         let notes = SideFileNotes::default();
         for pid in (0..30).chain(0..30) {
-            notes.refused(Pid(pid), "perf map", Path::new("/tmp/perf-7.map"), &Refusal::Owner(9));
+            notes.refused(Pid(pid), "perf map", Path::new("/tmp/perf-7.map"), &FileDenied::Owner(9));
         }
-        notes.refused(Pid(99), "perf map", Path::new("/tmp/perf-99.map"), &Refusal::Absent);
+        notes.refused(Pid(99), "perf map", Path::new("/tmp/perf-99.map"), &FileDenied::Absent);
         let sentences = notes.sentences();
         assert_eq!(
             sentences[0],

@@ -4,7 +4,7 @@
 use super::memfd;
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::{has_identity, without_deleted};
-use crate::files::opened::{OpenedFile, Refusal, Root, open_regular, own_user, user_of};
+use crate::files::opened::{FileDenied, OpenedFile, Root, open_regular, own_user, user_of};
 use crate::files::view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(crate) fn open_mapped_dump(
     pid: Pid,
     user: Option<u32>,
     seen: &ProcessView,
-) -> Result<OpenedFile, Refusal> {
+) -> Result<OpenedFile, FileDenied> {
     // Both are compared by `stat`, because on stacked file systems the device of the mapping differs.
     let mapped = open_regular(&kernel_link(mapping, pid)).ok();
     let is_it = |file: &File| {
@@ -66,7 +66,7 @@ pub(crate) fn open_mapped_dump(
             && mapped.as_ref().is_none_or(|mapped| is_same_file(mapped, file))
     };
     let path = Path::new(without_deleted(&mapping.path));
-    let mut why = Refusal::Absent;
+    let mut why = FileDenied::Absent;
     let mut found = None;
     for root in [seen.root.as_ref(), Root::own().as_ref()].into_iter().flatten() {
         match root.open(path) {
@@ -74,8 +74,8 @@ pub(crate) fn open_mapped_dump(
                 found = Some(file);
                 break;
             }
-            Ok(_) if !why.deserves_message() => why = Refusal::Other,
-            Err(refusal) if !why.deserves_message() => why = refusal,
+            Ok(_) if !why.deserves_message() => why = FileDenied::Other,
+            Err(denied) if !why.deserves_message() => why = denied,
             _ => {}
         }
     }

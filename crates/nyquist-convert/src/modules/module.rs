@@ -10,8 +10,8 @@ use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
 use crate::jit::symbols::JitSymbols;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use crate::modules::recorded_files::{Files, OpenedSource};
-use crate::modules::stated_symbols::StatedSymbols;
 use crate::modules::vdso;
 use nyquist_object::elf::{Architecture, ElfSegment};
 use nyquist_object::{
@@ -66,7 +66,7 @@ pub(super) enum Bytes {
     UnnamedCode(Avma),
     /// A file that is not on this machine, but whose functions the recording states, and the stated address
     /// of the lib's base.
-    Stated(StatedSymbols, u64),
+    Provided(ProvidedSymbols, u64),
     /// A kernel other than the running one.
     OtherKernel(Avma),
     Missing,
@@ -76,12 +76,12 @@ impl Module {
     pub(super) fn of_mapping(mapping: &Mapping, files: &Files, mounts: MountView) -> Self {
         let id = files.id_of(mapping);
         // The kernel of Windows and its drivers are files like all others.
-        let stated_image = match &mapping.identity {
-            MappedFile::Stated(image) => Some(image),
+        let provided_image = match &mapping.identity {
+            MappedFile::Provided(image) => Some(image),
             _ => None,
         };
-        if mapping.pid.is_none() && stated_image.is_none() {
-            return Self::stated(mapping, id.as_ref(), files)
+        if mapping.pid.is_none() && provided_image.is_none() {
+            return Self::provided(mapping, id.as_ref(), files)
                 .unwrap_or_else(|| Self::kernel(mapping, id, files));
         }
         if mapping.path == vdso::NAME {
@@ -90,21 +90,21 @@ impl Module {
         let opened = files.open(mapping, id.as_ref(), mounts);
         let read = opened.and_then(|opened| Self::read(mapping, opened, mounts));
         // The libraries of macOS are in no files of their own.
-        let stated_id = match &mapping.identity {
+        let provided_id = match &mapping.identity {
             MappedFile::MachO(id) => Some(ModuleId::MachUuid(*id)),
-            MappedFile::Stated(image) => image.module_id(),
+            MappedFile::Provided(image) => image.module_id(),
             _ => id.clone().map(ModuleId::BuildId),
         };
-        let stated = || Self::stated(mapping, id.as_ref(), files);
-        let pdb = stated_image.map(|image| image.pdb.clone()).unwrap_or_default();
-        let missing = || Self { id: stated_id.clone(), pdb: pdb.clone(), ..Self::missing(&mapping.path) };
-        read.or_else(stated).unwrap_or_else(missing)
+        let provided = || Self::provided(mapping, id.as_ref(), files);
+        let pdb = provided_image.map(|image| image.pdb.clone()).unwrap_or_default();
+        let missing = || Self { id: provided_id.clone(), pdb: pdb.clone(), ..Self::missing(&mapping.path) };
+        read.or_else(provided).unwrap_or_else(missing)
     }
 
-    fn stated(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
-        let symbols = files.stated_symbols(&mapping.path)?;
+    fn provided(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
+        let symbols = files.provided_symbols(&mapping.path)?;
         let (_, first) = symbols.base(mapping);
-        let bytes = Bytes::Stated(symbols.clone(), first);
+        let bytes = Bytes::Provided(symbols.clone(), first);
         Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
     }
 
@@ -232,7 +232,7 @@ impl Module {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
-            Bytes::Stated(symbols, _) => symbols.base(mapping).0,
+            Bytes::Provided(symbols, _) => symbols.base(mapping).0,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             Bytes::File(_) if self.is_whole_image(mapping) => start,
@@ -361,7 +361,7 @@ impl Module {
         let path = without_deleted(&self.path);
         let held = match &self.bytes {
             Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
-            Bytes::Stated(symbols, first) => {
+            Bytes::Provided(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
             Bytes::JitDump(dump, _) => {

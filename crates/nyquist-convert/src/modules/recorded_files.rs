@@ -3,10 +3,10 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::has_identity;
-use crate::files::opened::{Refusal, open_regular};
+use crate::files::opened::{FileDenied, open_regular};
 use crate::files::view::MountView;
 use crate::jit::aux_files::AuxFiles;
-use crate::modules::stated_symbols::StatedSymbols;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use crate::targets::Targets;
 use crate::targets::access::DumpAccess;
 use nyquist_object::elf::build_id_in_notes;
@@ -50,7 +50,7 @@ pub struct RecordedFiles {
     /// `[kernel.kallsyms]`.
     pub build_ids: FxHashMap<String, BuildId>,
     /// The functions of files that are not on this machine, by their paths, if the recording states them.
-    pub symbols: FxHashMap<String, StatedSymbols>,
+    pub symbols: FxHashMap<String, ProvidedSymbols>,
     /// Finds the files that programs wrote while they ran. If the recording was made on this machine, a
     /// binary without a known build id is opened at its path, if its known properties match.
     pub aux: AuxFiles,
@@ -61,7 +61,7 @@ impl Files {
     pub(crate) fn id_of(&self, mapping: &Mapping) -> Option<BuildId> {
         match (&mapping.identity, self) {
             (MappedFile::BuildId(id), _) => Some(id.clone()),
-            (_, Self::Recorded(files)) => files.stated_id(&mapping.path),
+            (_, Self::Recorded(files)) => files.provided_id(&mapping.path),
             (_, Self::Live(_)) => None,
         }
     }
@@ -86,7 +86,7 @@ impl Files {
         match self {
             Self::Live(targets) => {
                 // On Windows, the kernel's files are opened by their paths like those of processes.
-                let is_of_windows = matches!(mapping.identity, MappedFile::Stated(_));
+                let is_of_windows = matches!(mapping.identity, MappedFile::Provided(_));
                 let pid = mapping.pid.or(Some(Pid(0)).filter(|_| is_of_windows))?;
                 let found = targets.access().open_mapping(mapping, pid, mounts)?;
                 let source = Arc::new(FileSource::new(found.file));
@@ -97,7 +97,7 @@ impl Files {
     }
 
     /// The functions of the file at a path, if the recording states them.
-    pub(crate) fn stated_symbols(&self, path: &str) -> Option<&StatedSymbols> {
+    pub(crate) fn provided_symbols(&self, path: &str) -> Option<&ProvidedSymbols> {
         match self {
             Self::Recorded(files) => files.symbols.get(path),
             Self::Live(_) => None,
@@ -106,14 +106,14 @@ impl Files {
 
     /// Whether the recording states the functions of the file at a path.
     pub(crate) fn states(&self, path: &str) -> bool {
-        self.stated_symbols(path).is_some()
+        self.provided_symbols(path).is_some()
     }
 
     /// Opens a jitdump of a process of this user. Its only identity is its inode.
-    pub(crate) fn open_jitdump(&self, mapping: &Mapping, how: DumpAccess) -> Result<HeldFile, Refusal> {
+    pub(crate) fn open_jitdump(&self, mapping: &Mapping, how: DumpAccess) -> Result<HeldFile, FileDenied> {
         match self {
             Self::Live(targets) => {
-                targets.access().open_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, how)
+                targets.access().open_dump(mapping, mapping.pid.ok_or(FileDenied::Absent)?, how)
             }
             Self::Recorded(files) => Ok(files.aux.open_mapped(mapping)?.file.into()),
         }
@@ -133,8 +133,8 @@ impl Files {
         match (self, id) {
             (Self::Live(_), _) => true,
             // `id` may be that of a kernel module, so the kernel's id is used.
-            (Self::Recorded(files), _) if files.stated_id(KERNEL_LIB).is_some() => {
-                files.stated_id(KERNEL_LIB) == running_kernel_id()
+            (Self::Recorded(files), _) if files.provided_id(KERNEL_LIB).is_some() => {
+                files.provided_id(KERNEL_LIB) == running_kernel_id()
             }
             (Self::Recorded(_), Some(id)) if running_kernel_id().as_ref() == Some(id) => true,
             (Self::Recorded(files), _) => files.aux.made_here,
@@ -148,7 +148,7 @@ fn running_kernel_id() -> Option<BuildId> {
 }
 
 impl RecordedFiles {
-    fn stated_id(&self, path: &str) -> Option<BuildId> {
+    fn provided_id(&self, path: &str) -> Option<BuildId> {
         self.build_ids.get(path).cloned()
     }
 

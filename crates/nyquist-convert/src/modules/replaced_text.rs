@@ -149,10 +149,10 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         let own = own.to_str().unwrap();
         let line = maps.lines().find(|line| line.contains("r-xp") && line.ends_with(own)).unwrap();
-        let mut words = line.split_whitespace();
+        let mut fields = line.split_whitespace();
         let hex = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
-        let (start, end) = words.next().unwrap().split_once('-').unwrap();
-        let offset = FileOffset(hex(words.nth(1).unwrap()));
+        let (start, end) = fields.next().unwrap().split_once('-').unwrap();
+        let offset = FileOffset(hex(fields.nth(1).unwrap()));
         let (start, len) = (Avma(hex(start)), hex(end) - hex(start));
         let pid = Some(Pid(std::process::id()));
         Mapping { pid, start, len, offset, path: own.to_owned(), identity: MappedFile::Unknown }

@@ -37,7 +37,7 @@ pub(crate) enum Meaning {
     Marks,
 }
 
-/// An event, what it counts, and whether it is wanted.
+/// An event, what it counts, and whether it is requested.
 #[derive(Debug)]
 pub(crate) struct ImportedEvent {
     name: String,
@@ -54,7 +54,7 @@ impl ImportedEvent {
         self.used.is_some()
     }
 
-    /// The meaning of its samples, if they are wanted.
+    /// The meaning of its samples, if they are requested.
     pub(crate) fn meaning(&self) -> Option<Meaning> {
         self.used
     }
@@ -62,10 +62,10 @@ impl ImportedEvent {
     /// The unit of a period.
     pub(crate) fn period(&self) -> Period {
         match self.counts {
-            Counts::Time => Period::Stated,
+            Counts::Time => Period::Provided,
             Counts::Cycles if self.has_frequency() => Period::Cycles,
             // Without a frequency, a record need not repeat the period.
-            Counts::Events if self.has_frequency() => Period::Stated,
+            Counts::Events if self.has_frequency() => Period::Provided,
             Counts::Cycles | Counts::Events => Period::Each(self.interval()),
         }
     }
@@ -142,20 +142,20 @@ pub(crate) struct Recorder {
 /// used too.
 ///
 /// # Errors
-/// No event has a wanted name, or the wanted events have different units.
+/// No event has a requested name, or the requested events have different units.
 pub(crate) fn choose(
     events: &[FileEvent],
-    wanted: &[String],
+    requested: &[String],
     recorder: Recorder,
 ) -> Result<Vec<ImportedEvent>, ImportError> {
-    for name in wanted {
+    for name in requested {
         if !events.iter().any(|event| is_named(event, name)) {
             let there =
                 events.iter().filter(|event| !is_dummy(event)).map(|event| event.name.clone()).collect();
-            return Err(ImportError::NoSuchEvent { wanted: name.clone(), there });
+            return Err(ImportError::NoSuchEvent { requested: name.clone(), there });
         }
     }
-    let uses = Uses::of(events, wanted, recorder);
+    let uses = Uses::of(events, requested, recorder);
     let imported = |event: &FileEvent| ImportedEvent {
         name: event.name.clone(),
         attr: event.attr,
@@ -171,7 +171,7 @@ pub(crate) fn choose(
 
 /// The facts that determine the use of each event.
 struct Uses<'a> {
-    wanted: &'a [String],
+    requested: &'a [String],
     recorder: Recorder,
     main: Option<&'a FileEvent>,
     /// Whether `sched:sched_switch` reports when threads come to a CPU.
@@ -181,25 +181,26 @@ struct Uses<'a> {
 }
 
 impl<'a> Uses<'a> {
-    fn of(events: &'a [FileEvent], wanted: &'a [String], recorder: Recorder) -> Self {
+    fn of(events: &'a [FileEvent], requested: &'a [String], recorder: Recorder) -> Self {
         let switches = events.iter().any(|event| event.attr.flags.contains(AttrFlags::CONTEXT_SWITCH));
         let knows_arrivals = switches || !recorder.is_of_threads;
         let is_sampling = |event: &&FileEvent| !is_dummy(event) && !is_off_cpu(event);
-        let named = |event: &&FileEvent| wanted.is_empty() || wanted.iter().any(|name| is_named(event, name));
+        let named =
+            |event: &&FileEvent| requested.is_empty() || requested.iter().any(|name| is_named(event, name));
         let sampling = events.iter().filter(is_sampling).filter(named);
         let main = sampling.clone().find(|event| measures_time(event)).or_else(|| sampling.clone().next());
         let is_time = |event: &FileEvent| is_switch(event) || counts(event, recorder) != Counts::Events;
-        Self { wanted, recorder, main, knows_arrivals, is_time: main.is_none_or(is_time) }
+        Self { requested, recorder, main, knows_arrivals, is_time: main.is_none_or(is_time) }
     }
 
     fn of_event(&self, event: &FileEvent) -> Option<Meaning> {
-        let is_wanted = self.wanted.iter().any(|name| is_named(event, name));
-        let is_default = self.wanted.is_empty();
+        let is_requested = self.requested.iter().any(|name| is_named(event, name));
+        let is_default = self.requested.is_empty();
         if is_switch(event) && self.knows_arrivals {
-            (is_default && self.is_time || is_wanted).then_some(Meaning::OffCpuIntervals)
+            (is_default && self.is_time || is_requested).then_some(Meaning::OffCpuIntervals)
         } else if is_off_cpu(event) {
-            (is_default && self.is_time || is_wanted).then_some(Meaning::OffCpu)
-        } else if is_wanted || (is_default && self.is_main(event)) {
+            (is_default && self.is_time || is_requested).then_some(Meaning::OffCpu)
+        } else if is_requested || (is_default && self.is_main(event)) {
             Some(Meaning::Samples)
         } else {
             (is_default && event.attr.kind == TRACEPOINT).then_some(Meaning::Marks)

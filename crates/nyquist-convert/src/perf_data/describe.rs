@@ -15,8 +15,8 @@ use super::options::ImportOptions;
 use crate::decode::perf::Period;
 use crate::event::{Event, EventKind, Sample, SampleState, Timestamp};
 use crate::jit::aux_files::AuxFiles;
+use crate::modules::provided_symbols::ProvidedSymbols;
 use crate::modules::recorded_files::RecordedFiles;
-use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
 use crate::processes::memory::DEFAULT_PROCESS_MEMORY;
 use crate::selection::process_filter::ProcessFilter;
@@ -41,8 +41,8 @@ pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
         let long = ["--pid", "--tid"].iter().any(|option| word.starts_with(option));
         long || word.starts_with("-p") || word.starts_with("-t")
     };
-    let words = reader.features().command_line.iter();
-    let mut deciding = words.filter(|word| is_of_cpus(word) || names_threads(word));
+    let argv = reader.features().command_line.iter();
+    let mut deciding = argv.filter(|word| is_of_cpus(word) || names_threads(word));
     if reader.features().simpleperf.is_some() {
         return false;
     }
@@ -51,10 +51,10 @@ pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
 
 /// The architecture that the user or the recording states, otherwise that of this machine.
 pub(crate) fn architecture(features: &Features, options: &ImportOptions) -> Architecture {
-    options.architecture.unwrap_or_else(|| stated_architecture(features))
+    options.architecture.unwrap_or_else(|| provided_architecture(features))
 }
 
-fn stated_architecture(features: &Features) -> Architecture {
+fn provided_architecture(features: &Features) -> Architecture {
     /// `e_machine` of any other architecture: EM_NONE.
     const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
@@ -83,7 +83,7 @@ pub(crate) fn converter_options(
     let files = RecordedFiles {
         finder: options.finder.clone(),
         build_ids: build_ids(features),
-        symbols: stated_symbols(features),
+        symbols: provided_symbols(features),
         aux: aux_files(features, options),
     };
     let counts_cycles = used.first().is_some_and(|main| main.period() == Period::Cycles);
@@ -91,7 +91,7 @@ pub(crate) fn converter_options(
         kernel_permitted,
         shape: options.shape,
         selection: options.selection.clone(),
-        filter: ProcessFilter::from_words(&features.wanted),
+        filter: ProcessFilter::from_words(&features.requested),
         side_files: options.side_files.clone(),
         process_memory: options.process_memory.unwrap_or(DEFAULT_PROCESS_MEMORY),
         recorded_files: Some(files),
@@ -118,8 +118,8 @@ fn cycles_of(event: &Event) -> Option<u64> {
 }
 
 /// The functions that the recording states of files, by their paths.
-pub(crate) fn stated_symbols(features: &Features) -> FxHashMap<String, StatedSymbols> {
-    features.simpleperf.iter().flat_map(|simpleperf| StatedSymbols::of_simpleperf(simpleperf)).collect()
+pub(crate) fn provided_symbols(features: &Features) -> FxHashMap<String, ProvidedSymbols> {
+    features.simpleperf.iter().flat_map(|simpleperf| ProvidedSymbols::of_simpleperf(simpleperf)).collect()
 }
 
 /// Where to look for files that programs wrote while they ran.
@@ -140,13 +140,13 @@ fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
     let samples =
         first.iter().map(|(event, _)| event).filter(|event| matches!(event.kind, EventKind::Sample(_)));
     let in_events = samples.map(|event| event.time.0).filter(|time| *time > 0).min();
-    let stated = features.sample_time.map(|(first, _)| first).filter(|first| *first > 0);
+    let provided = features.sample_time.map(|(first, _)| first).filter(|first| *first > 0);
     let of_any = || first.iter().map(|(event, _)| event.time.0).filter(|time| *time > 0).min();
-    stated.into_iter().chain(in_events).min().or_else(of_any).unwrap_or_default()
+    provided.into_iter().chain(in_events).min().or_else(of_any).unwrap_or_default()
 }
 
 fn meta(features: &Features, options: &ImportOptions, used: &[&ImportedEvent], start: Timestamp) -> Meta {
-    let words = &features.command_line;
+    let argv = &features.command_line;
     let main = used.first().filter(|imported| imported.meaning() == Some(Meaning::Samples));
     let line =
         |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
@@ -164,12 +164,12 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&ImportedEvent], s
         product: options
             .name
             .clone()
-            .unwrap_or_else(|| android.and_then(app_title).unwrap_or_else(|| title(words))),
+            .unwrap_or_else(|| android.and_then(app_title).unwrap_or_else(|| title(argv))),
         interval: used.first().map_or(1_000_000, |imported| imported.interval()),
         measure: main.map_or_else(Measure::default, |imported| imported.measure()),
         start_time: start_time(features, options, start),
         has_cpu_deltas: used.first().is_some_and(|imported| imported.is_clock()) || is_by_nyquist(features),
-        arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
+        arguments: Some(argv.join(" ")).filter(|argv| !argv.is_empty()),
         oscpu: system(features),
         platform: Some(if android.is_some() { "Android" } else { "Linux" }.to_owned()),
         abi: features.arch.as_ref().map(|arch| format!("{arch}-gcc3")),
@@ -211,12 +211,12 @@ fn simpleperf_version(simpleperf: Option<&SimplePerf>) -> String {
 }
 
 /// The recorded program's name, as far as the recorder's command line has it.
-fn title(words: &[String]) -> String {
+fn title(argv: &[String]) -> String {
     let name = |word: &String| {
         let name = Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
         name.unwrap_or_else(|| word.clone())
     };
-    recorded_command(words).map_or_else(|| "perf.data".to_owned(), name)
+    recorded_command(argv).map_or_else(|| "perf.data".to_owned(), name)
 }
 
 /// The options whose value is the next word (perf-record(1); simpleperf's too). An option whose value may be left
@@ -267,17 +267,17 @@ const OPTIONS_WITH_VALUE: &[&str] = &[
 ];
 
 /// The first word of `perf record`'s command line that is neither an option nor an option's value.
-fn recorded_command(words: &[String]) -> Option<&String> {
-    let mut words = words.iter().skip_while(|word| *word != "record").skip(1);
-    while let Some(word) = words.next() {
+fn recorded_command(argv: &[String]) -> Option<&String> {
+    let mut argv = argv.iter().skip_while(|word| *word != "record").skip(1);
+    while let Some(word) = argv.next() {
         if word == "--" {
-            return words.next();
+            return argv.next();
         }
         if !word.starts_with('-') {
             return Some(word);
         }
         if OPTIONS_WITH_VALUE.contains(&word.as_str()) {
-            words.next();
+            argv.next();
         }
     }
     None
@@ -285,12 +285,12 @@ fn recorded_command(words: &[String]) -> Option<&String> {
 
 /// The wall-clock time at the profile's zero, in µs.
 fn start_time(features: &Features, options: &ImportOptions, start: Timestamp) -> u64 {
-    let stated = features
+    let provided = features
         .simpleperf
         .as_ref()
         .and_then(|simpleperf| simpleperf.value("timestamp")?.parse::<u64>().ok());
     let ns = match features.clock {
-        None if stated.is_some() => stated.unwrap_or_default().saturating_mul(1_000_000_000),
+        None if provided.is_some() => provided.unwrap_or_default().saturating_mul(1_000_000_000),
         Some(clock) => clock.wall_ns.saturating_sub(clock.clock_ns).saturating_add(start.0),
         None => {
             let duration = features.sample_time.map_or(0, |(first, last)| last.saturating_sub(first));
@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn the_title_is_the_recorded_program() {
         let check = |line: &str, expected: &str| {
-            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(title(&words), expected, "{line}");
+            let argv: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(title(&argv), expected, "{line}");
         };
         check("/usr/bin/perf record -q -F 2000 -g -o g.data ./w -o x", "w");
         check("perf record --call-graph dwarf --call-graph=fp -z -- /bin/ls -l", "ls");

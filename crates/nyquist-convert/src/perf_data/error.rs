@@ -4,10 +4,10 @@
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// No event has one of the requested names.
-    #[error("the recording has no event named {wanted}")]
+    #[error("the recording has no event named {requested}")]
     NoSuchEvent {
         /// The name.
-        wanted: String,
+        requested: String,
         /// The names of the recording's events.
         there: Vec<String>,
     },

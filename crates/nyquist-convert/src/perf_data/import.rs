@@ -49,7 +49,7 @@ pub(super) struct Import {
     aux: AuxFiles,
     is_simpleperf: bool,
     /// The files whose functions the recording states.
-    stated_paths: FxHashSet<String>,
+    provided_paths: FxHashSet<String>,
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: DeferredSamples,
@@ -68,7 +68,7 @@ impl Import {
             conversion: None,
             aux: AuxFiles::default(),
             is_simpleperf: false,
-            stated_paths: FxHashSet::default(),
+            provided_paths: FxHashSet::default(),
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: DeferredSamples::default(),
@@ -87,7 +87,7 @@ impl Import {
         let by_us = describe::is_by_nyquist(reader.features());
         self.aux = describe::aux_files(reader.features(), &self.options);
         self.is_simpleperf = reader.features().simpleperf.is_some();
-        self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
+        self.provided_paths = describe::provided_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
         let recorder = Recorder { is_nyquist: by_us, is_of_threads: describe::is_of_threads(reader) };
         self.events = choose::choose(reader.events(), &self.options.events, recorder)?;
@@ -149,7 +149,7 @@ impl Import {
         if !self.is_simpleperf {
             return Ok(event);
         }
-        let Some(mut event) = event else { return Ok(self.stated_mapping(layout, found)) };
+        let Some(mut event) = event else { return Ok(self.provided_mapping(layout, found)) };
         if let EventKind::Sample(sample) = &mut event.kind {
             simpleperf::restore_stack(sample);
         }
@@ -157,13 +157,13 @@ impl Import {
     }
 
     /// The mapping of a file whose functions the recording states.
-    fn stated_mapping(&self, layout: &PerfDecoder, found: &FileRecord<'_>) -> Option<Event> {
+    fn provided_mapping(&self, layout: &PerfDecoder, found: &FileRecord<'_>) -> Option<Event> {
         let record = parse_record(found.bytes, &layout.format).ok()?;
         let RecordBody::Mmap(mmap) = record.body else { return None };
         let mapping = any_mapping(&mmap);
         let time = Timestamp(record.id.time.unwrap_or_default());
-        let is_stated = self.stated_paths.contains(&mapping.path);
-        is_stated.then_some(Event { time, cpu: None, kind: EventKind::Map(mapping) })
+        let is_provided = self.provided_paths.contains(&mapping.path);
+        is_provided.then_some(Event { time, cpu: None, kind: EventKind::Map(mapping) })
     }
 
     /// A sample of `sched:sched_switch`: one thread leaves the CPU, and another comes to it.

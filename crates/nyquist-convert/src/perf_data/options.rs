@@ -18,9 +18,9 @@ use crate::shape::Shape;
 pub struct ImportOptions {
     /// Finds binaries.
     pub finder: Finder,
-    /// Which samples are wanted.
+    /// Which samples are requested.
     pub selection: SampleSelection,
-    /// The names of the wanted events. Without names, the first clock or cycle counter is used, and events of
+    /// The names of the requested events. Without names, the first clock or cycle counter is used, and events of
     /// waiting.
     pub events: Vec<String>,
     /// The title of the profile. If it is not given, the recorded command is the title.

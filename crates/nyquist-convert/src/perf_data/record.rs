@@ -51,7 +51,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         })
     }
 
-    /// Writes into the file which of the samples are wanted. All samples are written.
+    /// Writes into the file which of the samples are requested. All samples are written.
     #[must_use]
     pub fn keeping_only(self, filter: ProcessFilter) -> Self {
         Self { filter, ..self }
@@ -103,7 +103,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     pub fn finish(self, mut features: Features) -> io::Result<W> {
         features.sample_time = self.samples;
         features.build_ids = self.build_ids;
-        features.wanted = self.filter.to_words();
+        features.requested = self.filter.to_words();
         self.file.finish(&features)
     }
 
@@ -180,7 +180,7 @@ fn mmap(mapping: &Mapping, pid: u32) -> Mmap<'_> {
             &MappedFile::Inode { major, minor, inode, generation } => {
                 MappedIdentity::Inode { major, minor, inode, generation }
             }
-            MappedFile::Unknown | MappedFile::Pe(_) | MappedFile::Stated(_) | MappedFile::MachO(_) => {
+            MappedFile::Unknown | MappedFile::Pe(_) | MappedFile::Provided(_) | MappedFile::MachO(_) => {
                 MappedIdentity::None
             }
         },

@@ -31,10 +31,10 @@ impl Pipeline {
         }
     }
 
-    /// Shows how many records were lost, and adds a marker for the gap, if that time is wanted.
+    /// Shows how many records were lost, and adds a marker for the gap, if that time is requested.
     fn show_gap(&mut self, gap: Gap) {
         self.sink.note_lost(self.account.lost());
-        if self.wanted.selects_moment(gap.cpu, gap.end) {
+        if self.requested.selects_moment(gap.cpu, gap.end) {
             self.sink.add_gap(gap);
         } else {
             self.sink.place_gaps();
@@ -43,7 +43,7 @@ impl Pipeline {
 
     /// If records may have been lost, adds a sample for the rest of all CPU time.
     pub(super) fn show_rest(&mut self) {
-        let leaves_out = self.shape.main_threads_only || !self.wanted.is_all();
+        let leaves_out = self.shape.main_threads_only || !self.requested.is_all();
         if leaves_out || !self.account.may_have_rest() {
             return;
         }

@@ -84,7 +84,7 @@ impl Pipeline {
 
     /// Makes markers of the functions that were made before a time up to which all events were converted.
     /// Later functions are left for the next call, because it is not known yet whether their processes are
-    /// wanted.
+    /// requested.
     pub(super) fn mark_jit_functions(&mut self, before: Timestamp) {
         if !self.shape.jit_markers {
             return;

@@ -49,7 +49,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     processes: ProcessState,
-    wanted: EventSelection,
+    requested: EventSelection,
     walker: StackWalker,
     account: Accounting,
     off_cpu: OffCpuIntervals,
@@ -86,11 +86,11 @@ impl Pipeline {
         let modules = ModuleStore::new(options.recorded_files, targets.clone(), names);
         let dumps = JitDumps::new(options.unlink_jitdumps);
         let wants_words = options.distinctive_words;
-        let wanted = (shape.program_arguments, wants_words);
-        let arguments = ProgramArguments::new(wanted, memory.arguments, targets);
+        let requested = (shape.program_arguments, wants_words);
+        let arguments = ProgramArguments::new(requested, memory.arguments, targets);
         Self {
             processes: ProcessState::new((modules, dumps), arguments, memory.mappings),
-            wanted: EventSelection::new(options.filter, options.selection, start),
+            requested: EventSelection::new(options.filter, options.selection, start),
             walker: StackWalker::new(sampling_interval, copies_in),
             account: Accounting::new(rules, cycle_time),
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
@@ -110,7 +110,7 @@ impl Pipeline {
 
     /// Keeps only the samples that pass a filter, of those that are converted later.
     pub(crate) fn keep_only(&mut self, filter: ProcessFilter) {
-        self.wanted.keep_only(filter);
+        self.requested.keep_only(filter);
     }
 
     /// Reads what may be gone when the turn of an event comes.
@@ -206,12 +206,12 @@ impl Pipeline {
 
     /// Whether events of a thread are selected, on this CPU at this time.
     fn selects(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
-        self.wanted.selects(id, cpu, now, &mut self.processes)
+        self.requested.selects(id, cpu, now, &mut self.processes)
     }
 
-    /// Whether samples of a process are wanted.
+    /// Whether samples of a process are requested.
     fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
-        self.wanted.is_kept(pid, now, &mut self.processes)
+        self.requested.is_kept(pid, now, &mut self.processes)
     }
 
     /// Reads what compilers have written since the last call. Comes before the events up to now.

@@ -30,7 +30,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether the recording is paused, and an event is not wanted then. A source may still have some on their way.
+    /// Whether the recording is paused, and an event is not requested then. A source may still have some on their way.
     pub(super) fn leaves_out(&self, kind: &EventKind) -> bool {
         use EventKind::{
             Descheduled, Marker, Occurrence, Sample, SwitchIn, SwitchOut, SwitchStack, Waiting, Wakeup,

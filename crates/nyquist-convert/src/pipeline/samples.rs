@@ -20,14 +20,14 @@ impl Pipeline {
             && self.is_kept(sample.pid, now)
             && self.selects((sample.pid, sample.tid), cpu, now)
         {
-            self.wanted_sample(now, cpu, &sample);
+            self.requested_sample(now, cpu, &sample);
         }
         if let Some(recycler) = &mut self.recycler {
             recycler.take(sample);
         }
     }
 
-    fn wanted_sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+    fn requested_sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.shape.waits {
             self.off_cpu.arrive(sample.tid);

@@ -23,7 +23,7 @@ impl Pipeline {
 
     /// A wait that has not ended, if its thread has a row.
     fn lasting_wait(&self, tid: Tid, wait: &OffCpuInterval) -> Option<LastingWait> {
-        let thread = self.processes.living_thread((wait.pid, tid))?.index?;
+        let thread = self.processes.live_thread((wait.pid, tid))?.index?;
         let (reason, texts) = wait.cause.texts();
         let [object, holder] = texts.map(|text| text.map(ToString::to_string));
         Some(LastingWait {

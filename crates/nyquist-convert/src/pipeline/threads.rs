@@ -29,7 +29,7 @@ impl Pipeline {
             self.sink.leave_program(self.processes.process(pid, now), pid, name, now);
         }
         self.processes.name((pid, tid), (name, exec), line, now);
-        self.wanted.note_name(pid, exec, now, &mut self.processes);
+        self.requested.note_name(pid, exec, now, &mut self.processes);
     }
 
     /// A thread ended.
@@ -47,14 +47,14 @@ impl Pipeline {
     /// Notes the end of a thread, after which another thread may use its row.
     fn end_thread(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) {
         if !self.shape.reuse_threads {
-            let row = self.processes.living_thread(id).and_then(|thread| thread.index);
+            let row = self.processes.live_thread(id).and_then(|thread| thread.index);
             self.processes.exit(id, cpu, now);
             if let Some(row) = row {
                 self.sink.end_samples(row);
             }
             return;
         }
-        let ends_now = self.processes.process(id.0, now).has_living(id.1);
+        let ends_now = self.processes.process(id.0, now).has_live(id.1);
         self.processes.exit(id, cpu, now);
         if ends_now {
             self.sink.give_back(self.processes.process(id.0, now), id);

@@ -27,9 +27,9 @@ impl Pipeline {
         self.sink.intern_stack(sample.tid, &self.processes)
     }
 
-    /// Whether waits of a living thread are wanted.
+    /// Whether waits of a living thread are requested.
     fn wants_waits(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
-        self.processes.living_thread(id).is_some()
+        self.processes.live_thread(id).is_some()
             && !self.sink.is_left_out(id)
             && self.is_kept(id.0, now)
             && self.selects(id, cpu, now)
@@ -56,9 +56,9 @@ impl Pipeline {
             Waker { at: now, thread: None, label: "an interrupt".into() }
         } else {
             let label = self.processes.thread_label(id).into();
-            let is_wanted = self.wants_waits(id, None, now);
-            let stack = if is_wanted { self.intern_stack_only(now, &sample) } else { None };
-            Waker { at: now, thread: is_wanted.then_some((id, stack)), label }
+            let is_requested = self.wants_waits(id, None, now);
+            let stack = if is_requested { self.intern_stack_only(now, &sample) } else { None };
+            Waker { at: now, thread: is_requested.then_some((id, stack)), label }
         };
         self.off_cpu.wake(woken, waker);
     }
@@ -66,7 +66,7 @@ impl Pipeline {
     /// A thread has left the CPU at an unknown place.
     pub(super) fn begin_wait(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), cause: Cause) {
         // A thread that has ended leaves its CPU shortly afterwards, with or without its number.
-        let lives = || self.processes.living_thread(id).is_some();
+        let lives = || self.processes.live_thread(id).is_some();
         if !self.shape.waits || id.1 == RELEASED_TID || id.1 == IDLE || !lives() {
             return;
         }

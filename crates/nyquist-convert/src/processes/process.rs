@@ -34,7 +34,7 @@ pub(crate) struct Process {
     pub(crate) index: Option<ProcessIndex>,
     /// Whether this row was another process's before.
     pub(crate) reuses_row: bool,
-    /// The program's first arguments, if they are wanted.
+    /// The program's first arguments, if they are requested.
     pub(crate) arguments: Arguments,
     /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Process {
     pub(crate) jit: ProcessJit,
     /// How many of the threads have not ended. For a server that has had a hundred thousand threads, counting
     /// them at each end would dominate.
-    living: usize,
+    live: usize,
     mappings: Mappings,
     /// Memory that may hold the text of a file.
     replaced: ReplacedText,
@@ -70,7 +70,7 @@ pub(crate) struct Process {
     lacks_mappings: bool,
     /// Whether it denies access to its memory.
     pub(crate) denies_memory: bool,
-    /// Whether it is one of the wanted processes, or was born from one.
+    /// Whether it is one of the requested processes, or was born from one.
     pub(crate) in_family: bool,
 }
 
@@ -100,7 +100,7 @@ impl Process {
             threads: FxHashMap::default(),
             unsampled: ProcessRemainder::default(),
             jit: ProcessJit::default(),
-            living: 0,
+            live: 0,
             mappings: Mappings::within(budget),
             replaced: ReplacedText::default(),
             space: AddressSpace::within(budget),
@@ -174,23 +174,23 @@ impl Process {
         (self.arguments, self.words) = (line.arguments, line.words);
     }
 
-    /// The name, and the arguments if they are wanted.
+    /// The name, and the arguments if they are requested.
     pub(crate) fn full_name(&self) -> String {
         with_arguments(&self.name, &self.arguments)
     }
 
     /// A thread, which begins now if it was not known.
     pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
-        let Self { threads, name, living, charge, .. } = self;
+        let Self { threads, name, live, charge, .. } = self;
         threads.entry(tid).or_insert_with(|| {
-            *living += 1;
+            *live += 1;
             charge.add((THREAD_BYTES + name.len()) as u64);
             Thread::new(name, now)
         })
     }
 
     /// Whether a thread of the process lives.
-    pub(crate) fn has_living(&self, tid: Tid) -> bool {
+    pub(crate) fn has_live(&self, tid: Tid) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.end.is_none())
     }
 
@@ -213,7 +213,7 @@ impl Process {
             self.charge.add((THREAD_BYTES + name.len()) as u64);
         }
         if before.is_none_or(|before| before.end.is_some()) {
-            self.living += 1;
+            self.live += 1;
         }
     }
 
@@ -223,12 +223,12 @@ impl Process {
         if let Some(thread) = self.threads.get_mut(&tid)
             && thread.end.replace(now).is_none()
         {
-            self.living = self.living.saturating_sub(1);
+            self.live = self.live.saturating_sub(1);
         }
-        if self.living == 0 {
+        if self.live == 0 {
             self.end = Some(now);
         }
-        self.living == 0
+        self.live == 0
     }
 
     /// Forgets its threads that have ended without a row. If the process has a row, its records are part of the
@@ -237,8 +237,8 @@ impl Process {
         let before = self.threads.len();
         self.threads.retain(|_, thread| thread.end.is_none() || thread.index.is_some());
         let forgotten = (before - self.threads.len()) * THREAD_BYTES;
-        let kept = self.charge.bytes().saturating_sub(forgotten as u64);
-        self.charge.keep(if self.index.is_some() { 0 } else { kept });
+        let retained = self.charge.bytes().saturating_sub(forgotten as u64);
+        self.charge.keep(if self.index.is_some() { 0 } else { retained });
         self.end.is_none() || self.index.is_some()
     }
 
@@ -424,7 +424,7 @@ impl Process {
     }
 }
 
-/// The name of a program, and its arguments if they are wanted.
+/// The name of a program, and its arguments if they are requested.
 pub(crate) fn with_arguments(name: &str, arguments: &str) -> String {
     if arguments.is_empty() { name.to_owned() } else { format!("{name} {arguments}") }
 }

@@ -14,9 +14,9 @@ const LOOKED_AT: usize = 8192;
 /// Reads the arguments of each program as soon as it appears, and keeps them until its event is converted.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramArguments {
-    /// How many arguments are wanted in names.
+    /// How many arguments are requested in names.
     count: usize,
-    /// Whether the words that distinguish processes of one name are wanted.
+    /// Whether the words that distinguish processes of one name are requested.
     wants_distinctive_words: bool,
     /// The arguments of each process, by the times of its names. A program can rename itself before its first
     /// name event is converted.
@@ -59,7 +59,7 @@ impl CommandLine {
 }
 
 impl ProgramArguments {
-    /// Reads this many arguments of each program, and if wanted, the words that distinguish processes of one
+    /// Reads this many arguments of each program, and if requested, the words that distinguish processes of one
     /// name. The arguments of all programs take at most as much memory as the budget has.
     pub(crate) fn new(
         (count, wants_distinctive_words): (usize, bool),
@@ -146,10 +146,10 @@ impl ProgramArguments {
         }
     }
 
-    /// The wanted arguments in a command line.
+    /// The requested arguments in a command line.
     fn arguments_in(&mut self, line: &[u8]) -> Arguments {
         let mut text = first_arguments(&line[..line.len().min(LOOKED_AT)], self.count);
-        // If fewer are wanted than were read, nothing is missing.
+        // If fewer are requested than were read, nothing is missing.
         let words = line.split(|byte| *byte == 0).count() - 1;
         if line.len() > LOOKED_AT && self.count > 0 && words <= self.count {
             text.push('…');
@@ -247,12 +247,12 @@ mod tests {
         assert_eq!((&*short, arguments.notes().count()), ("aaa", 0));
         let cut = arguments.arguments_in(&line(LOOKED_AT));
         assert_eq!((cut.chars().count(), cut.chars().last()), (LOOKED_AT - 2, Some('…')));
-        let kept: Vec<_> = (0..4).map(|_| arguments.arguments_in(&line(LOOKED_AT - 3))).collect();
-        assert_eq!(kept.iter().filter(|kept| !kept.is_empty()).count(), 1);
+        let retained: Vec<_> = (0..4).map(|_| arguments.arguments_in(&line(LOOKED_AT - 3))).collect();
+        assert_eq!(retained.iter().filter(|retained| !retained.is_empty()).count(), 1);
         let notes: Vec<_> = arguments.notes().collect();
         assert!(notes[0].starts_with("the arguments of 1 program are cut"), "{notes:?}");
         assert!(notes[1].starts_with("the arguments of 3 programs are left out"), "{notes:?}");
-        drop((kept, cut));
+        drop((retained, cut));
         assert!(!arguments.arguments_in(&line(LOOKED_AT - 3)).is_empty());
     }
 

@@ -27,9 +27,9 @@ pub(crate) fn distinctive_words<'a>(arguments: impl Iterator<Item = &'a str>) ->
         if is_left_out || is_short || !is_plain(word) {
             continue;
         }
-        let kept = if is_option { &mut options } else { &mut words };
-        if kept.len() < MAX_WORDS {
-            kept.push(word.to_owned());
+        let retained = if is_option { &mut options } else { &mut words };
+        if retained.len() < MAX_WORDS {
+            retained.push(word.to_owned());
         }
     }
     words.append(&mut options);

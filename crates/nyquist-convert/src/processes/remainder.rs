@@ -47,9 +47,9 @@ impl CpuTimeRemainder {
     }
 
     /// Takes out the whole intervals beyond a number of them that stays.
-    fn take_intervals_beyond(&mut self, kept: i64, interval_ns: u64) -> u64 {
+    fn take_intervals_beyond(&mut self, retained: i64, interval_ns: u64) -> u64 {
         let interval = signed(interval_ns.max(1));
-        self.take((self.0 / interval).saturating_sub(kept), interval)
+        self.take((self.0 / interval).saturating_sub(retained), interval)
     }
 
     /// Takes out intervals.
@@ -112,8 +112,8 @@ impl ProcessRemainder {
     /// thread may have as many samples too many, whose time is not known yet. The difference is smaller than
     /// twice the square root of all samples in all but one of 10,000 cases.
     pub(crate) fn take_certain(&mut self, shares_clocks: bool, interval_ns: u64) -> u64 {
-        let kept = if shares_clocks { signed(self.samples.isqrt()).saturating_mul(2) } else { 0 };
-        self.time.take_intervals_beyond(kept, interval_ns)
+        let retained = if shares_clocks { signed(self.samples.isqrt()).saturating_mul(2) } else { 0 };
+        self.time.take_intervals_beyond(retained, interval_ns)
     }
 
     /// Takes one interval that certainly has no sample, if there is one.

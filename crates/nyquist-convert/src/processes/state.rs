@@ -62,8 +62,8 @@ impl ProcessState {
     }
 
     /// A known thread that has not ended.
-    pub(crate) fn living_thread(&self, (pid, tid): (Pid, Tid)) -> Option<&Thread> {
-        self.tracker.living_thread(pid, tid)
+    pub(crate) fn live_thread(&self, (pid, tid): (Pid, Tid)) -> Option<&Thread> {
+        self.tracker.live_thread(pid, tid)
     }
 
     /// The process of a living thread.
@@ -201,7 +201,7 @@ impl ProcessState {
         self.tracker.fork(id.0, id.1, parent, now)
     }
 
-    /// The command line of a program that takes a name now, if it is wanted.
+    /// The command line of a program that takes a name now, if it is requested.
     pub(crate) fn take_command_line(&mut self, pid: Pid, now: Timestamp) -> Option<CommandLine> {
         self.program_arguments.take(pid, now)
     }

@@ -71,7 +71,7 @@ impl Tracker {
     }
 
     /// A known thread that has not ended.
-    pub(crate) fn living_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
+    pub(crate) fn live_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
         self.known_thread(pid, tid).filter(|thread| thread.end.is_none())
     }
 
@@ -82,7 +82,7 @@ impl Tracker {
 
     /// The process of a living thread.
     pub(crate) fn process_of(&self, tid: Tid) -> Option<Pid> {
-        self.processes.iter().find(|(_, process)| process.has_living(tid)).map(|(pid, _)| *pid)
+        self.processes.iter().find(|(_, process)| process.has_live(tid)).map(|(pid, _)| *pid)
     }
 
     /// All processes.

@@ -1,11 +1,11 @@
-//! Which events are wanted in the profile, by the source's filter and by the user's selection.
+//! Which events are requested in the profile, by the source's filter and by the user's selection.
 
 use super::process_filter::ProcessFilter;
 use super::sample_selection::SampleSelection;
 use crate::event::{Pid, Tid, Timestamp};
 use crate::processes::state::ProcessState;
 
-/// Which events are wanted.
+/// Which events are requested.
 #[derive(Debug)]
 pub(crate) struct EventSelection {
     filter: ProcessFilter,
@@ -25,7 +25,7 @@ impl EventSelection {
         self.filter = filter;
     }
 
-    /// Whether samples of a process are wanted. Process number 0 is that of idle CPUs.
+    /// Whether samples of a process are requested. Process number 0 is that of idle CPUs.
     pub(crate) fn is_kept(&self, pid: Pid, now: Timestamp, processes: &mut ProcessState) -> bool {
         pid.0 != 0
             && match &self.filter {
@@ -84,7 +84,7 @@ impl EventSelection {
         selection.wants_name(&process.name, thread)
     }
 
-    /// Whether all events are wanted.
+    /// Whether all events are requested.
     pub(crate) fn is_all(&self) -> bool {
         self.filter == ProcessFilter::All && self.selection == SampleSelection::default()
     }

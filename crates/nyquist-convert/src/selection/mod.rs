@@ -1,4 +1,4 @@
-//! What is wanted of a recording: the requested processes, and the samples that the user
+//! What is requested of a recording: the requested processes, and the samples that the user
 //! selects.
 
 pub(crate) mod event_selection;

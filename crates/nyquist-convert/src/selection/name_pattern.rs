@@ -29,7 +29,7 @@ impl NamePattern {
                     star = Some((at, position));
                     at += 1;
                 }
-                Some(&wanted) if wanted == character || wanted == '?' => {
+                Some(&requested) if requested == character || requested == '?' => {
                     at += 1;
                     position += 1;
                 }

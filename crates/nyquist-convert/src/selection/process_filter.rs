@@ -24,20 +24,20 @@ pub enum ProcessFilter {
 impl ProcessFilter {
     /// The filter as words. No words mean all samples.
     pub fn to_words(&self) -> Vec<String> {
-        let words = |first: &str, rest: Vec<String>| [vec![first.to_owned()], rest].concat();
+        let argv = |first: &str, rest: Vec<String>| [vec![first.to_owned()], rest].concat();
         match self {
             Self::All => Vec::new(),
-            Self::FromExec(pid) => words(FROM_EXEC, vec![pid.0.to_string()]),
-            Self::Family(pids) => words(FAMILY, pids.iter().map(|pid| pid.0.to_string()).collect()),
-            Self::Named(names) => words(NAMED, names.iter().map(NamePattern::to_text).collect()),
+            Self::FromExec(pid) => argv(FROM_EXEC, vec![pid.0.to_string()]),
+            Self::Family(pids) => argv(FAMILY, pids.iter().map(|pid| pid.0.to_string()).collect()),
+            Self::Named(names) => argv(NAMED, names.iter().map(NamePattern::to_text).collect()),
         }
     }
 
     /// The filter that these words describe. If they are not understood, the filter keeps all samples, so
     /// that nothing is lost.
-    pub fn from_words(words: &[String]) -> Self {
+    pub fn from_words(argv: &[String]) -> Self {
         let pid = |word: &String| word.parse().map(Pid);
-        let Some((first, rest)) = words.split_first() else { return Self::All };
+        let Some((first, rest)) = argv.split_first() else { return Self::All };
         match (first.as_str(), rest) {
             (FROM_EXEC, [word]) => pid(word).map_or(Self::All, Self::FromExec),
             (FAMILY, rest) => rest.iter().map(pid).collect::<Result<_, _>>().map_or(Self::All, Self::Family),
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn words_say_the_same() {
-        let check = |filter: ProcessFilter, words: &[&str]| {
-            assert_eq!(filter.to_words(), words);
+        let check = |filter: ProcessFilter, argv: &[&str]| {
+            assert_eq!(filter.to_words(), argv);
             assert_eq!(ProcessFilter::from_words(&filter.to_words()), filter);
         };
         check(ProcessFilter::All, &[]);
@@ -71,8 +71,8 @@ mod tests {
         check(ProcessFilter::Family([Pid(7), Pid(8)].into()), &["family", "7", "8"]);
         check(ProcessFilter::Named(vec![NamePattern::new("cc *")]), &["named", "cc *"]);
         for odd in [&["from-exec"][..], &["from-exec", "7", "8"], &["family", "x"], &["else", "7"]] {
-            let words: Vec<String> = odd.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(ProcessFilter::from_words(&words), ProcessFilter::All);
+            let argv: Vec<String> = odd.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(ProcessFilter::from_words(&argv), ProcessFilter::All);
         }
         let many = vec!["named".to_owned(); MAX_NAMES + 2];
         assert_eq!(ProcessFilter::from_words(&many), ProcessFilter::All);

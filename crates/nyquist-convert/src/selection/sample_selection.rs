@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::event::{Pid, Tid};
 
-/// Which samples are wanted. An empty list selects all samples. If several lists are given, a sample must
+/// Which samples are requested. An empty list selects all samples. If several lists are given, a sample must
 /// match each.
 ///
-/// Only samples are left out. The names and mappings of all processes are still tracked, because wanted
+/// Only samples are left out. The names and mappings of all processes are still tracked, because requested
 /// processes inherit them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleSelection {
@@ -25,13 +25,13 @@ pub struct SampleSelection {
 }
 
 impl SampleSelection {
-    /// Whether a sample of this thread, on this CPU at this time, may be wanted. Everything except names is
+    /// Whether a sample of this thread, on this CPU at this time, may be requested. Everything except names is
     /// checked.
     pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {
         is_in(&self.pids, &pid) && is_in(&self.tids, &tid) && self.wants_moment(cpu, time)
     }
 
-    /// Whether events of any thread may be wanted, on this CPU at this time.
+    /// Whether events of any thread may be requested, on this CPU at this time.
     pub(crate) fn wants_moment(&self, cpu: Option<u32>, time: u64) -> bool {
         (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
             && self.time.as_ref().is_none_or(|range| range.contains(&time))
@@ -42,12 +42,12 @@ impl SampleSelection {
         !self.names.is_empty()
     }
 
-    /// Whether a thread with this name, in a process with this name, is wanted.
+    /// Whether a thread with this name, in a process with this name, is requested.
     pub(crate) fn wants_name(&self, process: &str, thread: &str) -> bool {
         self.names.iter().any(|name| name == process || name == thread)
     }
 }
 
-fn is_in<T: PartialEq>(wanted: &[T], value: &T) -> bool {
-    wanted.is_empty() || wanted.contains(value)
+fn is_in<T: PartialEq>(requested: &[T], value: &T) -> bool {
+    requested.is_empty() || requested.contains(value)
 }

@@ -59,8 +59,10 @@ mod tests {
     #[test]
     fn unnamed_code_keeps_its_addresses() {
         let base = Avma(0x7f_8000_0000);
-        let kept = stored(&LibSource::Jit(JitSymbols::none(base)));
-        let LibSource::Jit(symbols) = recovered(kept, Vec::new(), true) else { panic!("no generated code") };
+        let retained = stored(&LibSource::Jit(JitSymbols::none(base)));
+        let LibSource::Jit(symbols) = recovered(retained, Vec::new(), true) else {
+            panic!("no generated code")
+        };
         assert_eq!(symbols.avma(RelativeAddress(0x10)), Some(Avma(0x7f_8000_0010)));
     }
 }

@@ -159,14 +159,14 @@ mod tests {
         let all = addresses.len();
         let first = check(&ahead, true, all);
         // All addresses of one function have the same answer.
-        let kept = cache.modules().unwrap()[0].answers;
+        let retained = cache.modules().unwrap()[0].answers;
         let functions = expected.native_symbols().len();
         let outside = expected.frames().iter().filter(|frame| frame.native_symbol.is_none()).count();
         assert!(functions + outside < all / 2);
-        assert_eq!(kept, functions + outside);
+        assert_eq!(retained, functions + outside);
         // Now all answers come from the cache, and none is added.
         let profiles = [first, check(&ahead, true, all)];
-        assert_eq!(cache.modules().unwrap()[0].answers, kept);
+        assert_eq!(cache.modules().unwrap()[0].answers, retained);
         fs::remove_dir_all(&folder).unwrap();
         assert!(expected.strings().iter().any(|name| name.contains("nyquist_convert::")));
         assert!(profiles.iter().all(|profile| *profile == expected));

@@ -217,16 +217,16 @@ impl<'a> Symbolicator<'a> {
 
     fn open(&mut self, sources: &[(LibId, LibSource)], unknown: &UnknownAddresses, progress: &Progress) {
         let is_new = |lib: &LibId| unknown.has(*lib) && !self.modules.contains_key(lib);
-        let wanted: Vec<_> = sources.iter().filter(|(lib, _)| is_new(lib)).collect();
-        let found = open_all(&wanted, self.symbols, progress);
-        for ((lib, _), opened) in wanted.into_iter().zip(found) {
+        let requested: Vec<_> = sources.iter().filter(|(lib, _)| is_new(lib)).collect();
+        let found = open_all(&requested, self.symbols, progress);
+        for ((lib, _), opened) in requested.into_iter().zip(found) {
             self.take_module(*lib, opened);
         }
     }
 
     fn take_module(&mut self, lib: LibId, mut opened: OpenedLib) {
         let tried = opened.tried.take();
-        let symbols_from = opened.stated_in.clone().or_else(|| opened.symbols_from.clone());
+        let symbols_from = opened.provided_in.clone().or_else(|| opened.symbols_from.clone());
         self.found_since.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
         self.modules.insert(lib, opened);
     }
@@ -292,26 +292,26 @@ struct OpenedLib {
     /// The file with its symbols.
     symbols_from: Option<PathBuf>,
     /// The file with answers that came with the profile, if these are used.
-    stated_in: Option<PathBuf>,
+    provided_in: Option<PathBuf>,
     /// The attempts to find them, until they are reported.
     tried: Option<Vec<Attempt>>,
 }
 
 /// Finds and opens the modules of libs, on several threads, because some modules have to be decompressed
 /// first. If symbolication is ended early, the remaining modules stay closed.
-fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<OpenedLib> {
-    let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
+fn open_all(requested: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<OpenedLib> {
+    let (opened, next) = (vec_of_locks(requested.len()), AtomicUsize::new(0));
     let work = || {
         let numbers = || Some(next.fetch_add(1, Ordering::Relaxed));
         for (lock, (_, source)) in
-            std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n).copied()))
+            std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(requested.get(n).copied()))
         {
             if !progress.cancel.load(Ordering::Relaxed) {
                 lock.get_or_init(|| OpenedLib::from(source, symbols.finder));
             }
         }
     };
-    on_threads(symbols.threads.get().min(wanted.len()), work);
+    on_threads(symbols.threads.get().min(requested.len()), work);
     opened.into_iter().map(|lock| lock.into_inner().unwrap_or_default()).collect()
 }
 
@@ -327,14 +327,14 @@ impl OpenedLib {
                 let file = found.debug_file.as_ref().or(found.binary.as_ref());
                 let symbols_from = file.map(|file| file.path.clone());
                 let module = finder.open(&found).ok();
-                let stated_in = module.as_ref().and_then(ModuleSymbols::stated_in).map(Path::to_owned);
+                let provided_in = module.as_ref().and_then(ModuleSymbols::provided_in).map(Path::to_owned);
                 let mut tried = found.tried;
-                tried.extend(stated_in.clone().map(|path| Attempt {
-                    wanted: FileRole::Answers,
+                tried.extend(provided_in.clone().map(|path| Attempt {
+                    requested: FileRole::Answers,
                     path,
                     outcome: AttemptOutcome::Used,
                 }));
-                Self { module, symbols_from, stated_in, tried: Some(tried) }
+                Self { module, symbols_from, provided_in, tried: Some(tried) }
             }
             LibSource::Image(image) => {
                 Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), ..Self::default() }
@@ -355,8 +355,8 @@ fn add_kernel_answers(
         let (LibSource::Kernel { base, gone }, true) = (source, unknown.has(*lib)) else { continue };
         let addresses = unknown.take(*lib);
         let actual = |address: &RelativeAddress| Avma(base.0.wrapping_add(u64::from(address.0)));
-        let wanted: Vec<_> = addresses.iter().map(actual).collect();
-        let infos = kernel.symbolicate(&wanted, threads).into_iter().zip(&wanted);
+        let requested: Vec<_> = addresses.iter().map(actual).collect();
+        let infos = kernel.symbolicate(&requested, threads).into_iter().zip(&requested);
         let infos = infos.map(|(info, address)| Arc::new(named_by(gone, *address, info))).collect();
         answers.add(*lib, addresses, infos);
     }
@@ -381,7 +381,7 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     let found = kernel.debug_info_at(*base)?;
     let is_used = |attempt: &&Attempt| {
         attempt.outcome == AttemptOutcome::Used
-            && matches!(attempt.wanted, FileRole::Binary | FileRole::DebugFile)
+            && matches!(attempt.requested, FileRole::Binary | FileRole::DebugFile)
     };
     // A debug file is looked for after the binary, and unpacked files come last.
     let file = found.tried.iter().rfind(is_used)?;

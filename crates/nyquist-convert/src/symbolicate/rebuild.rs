@@ -350,7 +350,7 @@ mod tests {
     use crate::symbolicate::{Progress, Symbols as Lookup, symbolicate};
     use nyquist_object::{DebugId, RelativeAddress};
     use nyquist_profile::{Lib, Meta, Process, Sample, Thread, firefox};
-    use nyquist_symbols::{self as symbols, Finder, KernelError, ModuleRequest, Origin, StatedAnswers};
+    use nyquist_symbols::{self as symbols, Finder, KernelError, ModuleRequest, Origin, ProvidedAnswers};
     use std::num::NonZeroUsize;
 
     /// A profile of one address of a lib.
@@ -379,10 +379,10 @@ mod tests {
             ..symbols::SourceFrame::default()
         };
         let symbol = Symbol { name: "function".into(), address: RelativeAddress(0x100), size: Some(0x10) };
-        let info = AddressInfo { symbol: Some(symbol), frames: vec![frame], origin: Origin::Stated };
-        let mut stated = StatedAnswers::of_file("/proc/nonexistent");
-        stated.add("app", id, [(RelativeAddress(0x104), Arc::new(info))]);
-        let finder = Finder::default().with_stated_answers(Some(stated));
+        let info = AddressInfo { symbol: Some(symbol), frames: vec![frame], origin: Origin::Provided };
+        let mut provided = ProvidedAnswers::of_file("/proc/nonexistent");
+        provided.add("app", id, [(RelativeAddress(0x104), Arc::new(info))]);
+        let finder = Finder::default().with_provided_answers(Some(provided));
         let request =
             ModuleRequest { debug_id: Some(id), debug_name: "app".into(), ..ModuleRequest::default() };
         let sources = [(LibId::from_index(0), LibSource::File(request))];

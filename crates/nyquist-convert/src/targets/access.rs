@@ -3,7 +3,7 @@
 
 use super::process_file::ProcessFile;
 use crate::event::{Mapping, Pid, Tid};
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use crate::files::view::MountView;
 use nyquist_system::{HeldFile, OpenRoot};
 use std::fmt::Debug;
@@ -21,13 +21,13 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
     fn open_mapping(&self, mapping: &Mapping, pid: Pid, mounts: MountView) -> Option<FoundFile>;
 
     /// The jitdump of a mapping.
-    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, Refusal>;
+    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, FileDenied>;
 
     /// The perf map of a process of this user. If `may_come`, it may not exist yet.
-    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, Refusal>;
+    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, FileDenied>;
 
     /// The marker file of a mapping.
-    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, Refusal>;
+    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, FileDenied>;
 
     /// The root folder of a process, if it differs from ours.
     fn root(&self, pid: Pid) -> Option<OpenRoot>;
@@ -105,5 +105,5 @@ pub(crate) enum FoundMap {
 /// The folder in which a process will write its perf map.
 pub(crate) trait MapFolder: Debug + Send + Sync {
     /// Opens the map, if it is trusted for a process of this user.
-    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, Refusal>;
+    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, FileDenied>;
 }

@@ -6,7 +6,7 @@ use super::in_process::{InProcess, MemoryCalls};
 use super::message::{Answer, Handle, MAX_BYTES, MAX_REQUEST, MAX_SHARED, Request};
 use super::own_mounts::OwnMounts;
 use crate::event::Pid;
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use rustc_hash::FxHashMap;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -99,7 +99,7 @@ impl Answering {
             }
             Request::OpenInRoot { root, path } => {
                 let root = self.root(*root);
-                let opened = root.map(|root| root.open_file(path).map_err(Refusal::Unreadable));
+                let opened = root.map(|root| root.open_file(path).map_err(FileDenied::Unreadable));
                 opened.map(|opened| self.opened(opened))
             }
             Request::Memory { pid, address, len } => self.memory(*pid, *address, *len),
@@ -157,7 +157,7 @@ impl Answering {
         Some((Answer::Shared(read as u64), self.shared.clone()))
     }
 
-    fn opened(&mut self, opened: Result<HeldFile, Refusal>) -> Reply {
+    fn opened(&mut self, opened: Result<HeldFile, FileDenied>) -> Reply {
         match opened {
             Ok(file) => self.file(file, true),
             Err(why) => (Answer::Refused(why), None),
@@ -217,7 +217,7 @@ fn shared(bytes: Vec<u8>, name: &str) -> Option<Reply> {
 }
 
 fn refused(error: io::Error) -> Answer {
-    Answer::Refused(Refusal::Unreadable(error))
+    Answer::Refused(FileDenied::Unreadable(error))
 }
 
 fn room(len: u64) -> Vec<u8> {

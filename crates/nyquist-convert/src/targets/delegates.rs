@@ -10,7 +10,7 @@ use super::process_file::ProcessFile;
 use super::remote::{RemoteHandle, held_file};
 use super::silences::Silences;
 use crate::event::{Mapping, Pid, Tid};
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use crate::files::view::MountView;
 use nyquist_system::read_kernel_text;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
@@ -91,8 +91,8 @@ impl Delegates {
         Some(delegate)
     }
 
-    fn file(&self, subject: Subject, request: &Request) -> Result<(HeldFile, bool), Refusal> {
-        let (received, delegate) = self.ask(subject, Work::Files, request).ok_or(Refusal::Absent)?;
+    fn file(&self, subject: Subject, request: &Request) -> Result<(HeldFile, bool), FileDenied> {
+        let (received, delegate) = self.ask(subject, Work::Files, request).ok_or(FileDenied::Absent)?;
         held_file(received, &delegate, subject.0)
     }
 
@@ -126,7 +126,7 @@ impl Delegates {
                 File::from(file).take(len).read_to_end(&mut bytes)?;
                 Ok(bytes)
             }
-            Some(((Answer::Refused(Refusal::Unreadable(error)), _), _)) => Err(error),
+            Some(((Answer::Refused(FileDenied::Unreadable(error)), _), _)) => Err(error),
             _ => Err(io::ErrorKind::TimedOut.into()),
         }
     }
@@ -146,21 +146,21 @@ impl TargetAccess for Delegates {
         Some(FoundFile { file, is_here })
     }
 
-    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, Refusal> {
+    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, FileDenied> {
         let request = Request::OpenDump(mapping.clone(), how);
         Ok(self.file((pid, Some(how.mounts)), &request)?.0)
     }
 
-    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, Refusal> {
+    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, FileDenied> {
         let request = Request::OpenMap { pid, user, may_come };
-        let (received, delegate) = self.ask((pid, None), Work::Files, &request).ok_or(Refusal::Absent)?;
+        let (received, delegate) = self.ask((pid, None), Work::Files, &request).ok_or(FileDenied::Absent)?;
         if let Answer::Held(folder) = received.0 {
             return Ok(FoundMap::Expected(Arc::new(RemoteHandle::new(delegate, pid, folder))));
         }
         held_file(received, &delegate, pid).map(|(file, _)| FoundMap::Open(file))
     }
 
-    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, Refusal> {
+    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, FileDenied> {
         Ok(self.file((pid, None), &Request::OpenMarkerFile(mapping.clone()))?.0)
     }
 

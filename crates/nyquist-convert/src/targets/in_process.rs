@@ -6,7 +6,7 @@ use super::access::{
 use super::process_file::ProcessFile;
 use crate::event::{Mapping, Pid, Tid};
 use crate::files::marker_file;
-use crate::files::opened::{Refusal, Root, user_of};
+use crate::files::opened::{FileDenied, Root, user_of};
 use crate::files::roots::ProcessRoots;
 use crate::files::view::{MountView, ProcessView, is_here};
 use crate::jit::map_search;
@@ -60,8 +60,8 @@ impl TargetAccess for InProcess {
         Some(FoundFile { file: file.into(), is_here })
     }
 
-    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, Refusal> {
-        let seen = same_view(pid, how.mounts).ok_or(Refusal::Absent)?;
+    fn open_dump(&self, mapping: &Mapping, pid: Pid, how: DumpAccess) -> Result<HeldFile, FileDenied> {
+        let seen = same_view(pid, how.mounts).ok_or(FileDenied::Absent)?;
         let found = open_mapped_dump(mapping, pid, how.user, &seen)?;
         if how.unlink {
             // A file that cannot be removed is only left behind.
@@ -70,11 +70,11 @@ impl TargetAccess for InProcess {
         Ok(found.file.into())
     }
 
-    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, Refusal> {
+    fn open_map(&self, pid: Pid, user: Option<u32>, may_come: bool) -> Result<FoundMap, FileDenied> {
         map_search::find(pid, user, may_come)
     }
 
-    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, Refusal> {
+    fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, FileDenied> {
         Ok(marker_file::open(mapping, pid)?.into())
     }
 
@@ -112,7 +112,7 @@ impl TargetAccess for InProcess {
 }
 
 impl MapFolder for Root {
-    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, Refusal> {
+    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, FileDenied> {
         Ok(map_search::trusted(Root::open(self, name)?, user)?.file.into())
     }
 }

@@ -4,7 +4,7 @@ use super::access::DumpAccess;
 use super::process_file::ProcessFile;
 use super::wire::{MessageReader, MessageWriter, known};
 use crate::event::{Mapping, Pid, Tid};
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use crate::files::view::MountView;
 use nyquist_system::FileFacts;
 use std::ffi::OsStr;
@@ -64,7 +64,7 @@ pub(super) enum Answer {
     Bytes(Vec<u8>),
     /// This many bytes, in a file of memory whose descriptor comes with the message.
     Shared(u64),
-    Refused(Refusal),
+    Refused(FileDenied),
     /// Addresses.
     Range(Range<u64>),
 }
@@ -187,7 +187,7 @@ impl Answer {
             Self::Held(handle) => kind(3).number(*handle),
             Self::Length(len) => kind(4).number(*len),
             Self::Bytes(bytes) => kind(5).bytes(bytes),
-            Self::Refused(refusal) => kind(6).refusal(refusal),
+            Self::Refused(denied) => kind(6).denied(denied),
             Self::Shared(len) => kind(7).number(*len),
             Self::Range(range) => kind(8).number(range.start).number(range.end),
         }
@@ -203,7 +203,7 @@ impl Answer {
             3 => Self::Held(from.short()?),
             4 => Self::Length(from.number()?),
             5 => Self::Bytes(from.bytes()?.to_vec()),
-            6 => Self::Refused(from.refusal()?),
+            6 => Self::Refused(from.denied()?),
             7 => Self::Shared(from.number()?),
             8 => Self::Range(from.number()?..from.number()?),
             _ => return None,

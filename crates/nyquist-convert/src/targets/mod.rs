@@ -31,7 +31,7 @@ pub use in_process::MemoryCalls;
 pub use process_file::ProcessFile;
 
 use crate::event::{Mapping, Pid, Tid};
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use access::TargetAccess;
 use nyquist_system::HeldFile;
 use std::io;
@@ -106,8 +106,8 @@ impl Targets {
     /// [`io::ErrorKind::NotFound`] if there is none. Others if the file is not that of the mapping, or may not be read.
     pub fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> io::Result<HeldFile> {
         self.0.open_marker_file(mapping, pid).map_err(|why| match why {
-            Refusal::Absent => io::ErrorKind::NotFound.into(),
-            Refusal::Unreadable(error) => error,
+            FileDenied::Absent => io::ErrorKind::NotFound.into(),
+            FileDenied::Unreadable(error) => error,
             _ => io::ErrorKind::PermissionDenied.into(),
         })
     }

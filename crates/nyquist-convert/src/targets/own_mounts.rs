@@ -83,9 +83,9 @@ fn mount(line: &str) -> Option<(u64, (u32, u32))> {
     if after.starts_with("fuse") {
         return None;
     }
-    let mut words = before.split(' ');
-    let number = words.next()?.parse().ok()?;
-    let (major, minor) = words.nth(1)?.split_once(':')?;
+    let mut fields = before.split(' ');
+    let number = fields.next()?.parse().ok()?;
+    let (major, minor) = fields.nth(1)?.split_once(':')?;
     Some((number, (major.parse().ok()?, minor.parse().ok()?)))
 }
 

@@ -4,7 +4,7 @@ use super::access::MapFolder;
 use super::delegate::{Delegate, Received, Subject};
 use super::message::{Answer, Handle, MAX_BYTES, Request};
 use crate::event::Pid;
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use nyquist_system::{FileFacts, HeldFile, RemoteFile, RemoteRoot};
 use std::fs::File;
 use std::io;
@@ -30,8 +30,8 @@ impl RemoteHandle {
         self.delegate.ask(subject, request).ok_or_else(silent)
     }
 
-    fn open(&self, request: &Request) -> Result<HeldFile, Refusal> {
-        let received = self.ask(request).map_err(Refusal::Unreadable)?;
+    fn open(&self, request: &Request) -> Result<HeldFile, FileDenied> {
+        let received = self.ask(request).map_err(FileDenied::Unreadable)?;
         held_file(received, &self.delegate, self.pid).map(|(file, _)| file)
     }
 }
@@ -46,14 +46,14 @@ impl RemoteRoot for RemoteHandle {
     fn open_file(&self, inside: &Path) -> io::Result<HeldFile> {
         let opened = self.open(&Request::OpenInRoot { root: self.handle, path: inside.to_owned() });
         opened.map_err(|why| match why {
-            Refusal::Unreadable(error) => error,
+            FileDenied::Unreadable(error) => error,
             _ => io::ErrorKind::NotFound.into(),
         })
     }
 }
 
 impl MapFolder for RemoteHandle {
-    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, Refusal> {
+    fn open(&self, name: &Path, user: Option<u32>) -> Result<HeldFile, FileDenied> {
         RemoteHandle::open(self, &Request::OpenMapIn { folder: self.handle, name: name.to_owned(), user })
     }
 }
@@ -92,7 +92,7 @@ impl RemoteFile for DelegatedFile {
 
 fn failed(answer: Answer) -> io::Error {
     match answer {
-        Answer::Refused(Refusal::Unreadable(error)) => error,
+        Answer::Refused(FileDenied::Unreadable(error)) => error,
         _ => io::ErrorKind::InvalidData.into(),
     }
 }
@@ -102,7 +102,7 @@ pub(super) fn held_file(
     (answer, open): Received,
     delegate: &Arc<Delegate>,
     pid: Pid,
-) -> Result<(HeldFile, bool), Refusal> {
+) -> Result<(HeldFile, bool), FileDenied> {
     match (answer, open) {
         (Answer::File { is_here, held: None, .. }, Some(open)) => Ok((File::from(open).into(), is_here)),
         (Answer::File { facts, is_here, held: Some(handle) }, _) => {
@@ -110,6 +110,6 @@ pub(super) fn held_file(
             Ok((HeldFile::Elsewhere(Arc::new(DelegatedFile { handle, facts })), is_here))
         }
         (Answer::Refused(why), _) => Err(why),
-        _ => Err(Refusal::Absent),
+        _ => Err(FileDenied::Absent),
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers, texts and identities as bytes of a message between two processes of this program.
 
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::files::opened::Refusal;
+use crate::files::opened::FileDenied;
 use crate::files::view::MountView;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_system::{FileFacts, FileId, Ownership};
@@ -61,16 +61,16 @@ impl MessageWriter {
         times.number(ownership.user).byte(readable).number(ownership.links)
     }
 
-    pub(super) fn refusal(self, refusal: &Refusal) -> Self {
-        match refusal {
-            Refusal::Absent => self.byte(0),
-            Refusal::Link => self.byte(1),
-            Refusal::NotRegular => self.byte(2),
-            Refusal::Owner(user) => self.byte(3).number(*user),
-            Refusal::Writable => self.byte(4),
-            Refusal::Private => self.byte(5),
-            Refusal::Other => self.byte(6),
-            Refusal::Unreadable(error) => {
+    pub(super) fn denied(self, denied: &FileDenied) -> Self {
+        match denied {
+            FileDenied::Absent => self.byte(0),
+            FileDenied::Link => self.byte(1),
+            FileDenied::NotRegular => self.byte(2),
+            FileDenied::Owner(user) => self.byte(3).number(*user),
+            FileDenied::Writable => self.byte(4),
+            FileDenied::Private => self.byte(5),
+            FileDenied::Other => self.byte(6),
+            FileDenied::Unreadable(error) => {
                 self.byte(7).number(error.raw_os_error().unwrap_or_default().unsigned_abs())
             }
         }
@@ -158,16 +158,16 @@ impl<'a> MessageReader<'a> {
         })
     }
 
-    pub(super) fn refusal(&mut self) -> Option<Refusal> {
+    pub(super) fn denied(&mut self) -> Option<FileDenied> {
         Some(match self.byte()? {
-            1 => Refusal::Link,
-            2 => Refusal::NotRegular,
-            3 => Refusal::Owner(self.short()?),
-            4 => Refusal::Writable,
-            5 => Refusal::Private,
-            6 => Refusal::Other,
-            7 => Refusal::Unreadable(io::Error::from_raw_os_error(i32::try_from(self.number()?).ok()?)),
-            _ => Refusal::Absent,
+            1 => FileDenied::Link,
+            2 => FileDenied::NotRegular,
+            3 => FileDenied::Owner(self.short()?),
+            4 => FileDenied::Writable,
+            5 => FileDenied::Private,
+            6 => FileDenied::Other,
+            7 => FileDenied::Unreadable(io::Error::from_raw_os_error(i32::try_from(self.number()?).ok()?)),
+            _ => FileDenied::Absent,
         })
     }
 }

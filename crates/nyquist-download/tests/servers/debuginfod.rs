@@ -42,20 +42,20 @@ fn fetch(folder: &TestFolder, servers: &[&Server]) -> FetchResult {
 }
 
 /// The files except those that configure the cache.
-fn kept(folder: &TestFolder) -> Vec<String> {
+fn cached(folder: &TestFolder) -> Vec<String> {
     folder.files().into_iter().filter(|file| file.contains('/')).collect()
 }
 
 /// The server's response is not the file; `said` is the expected message.
-fn refused(name: &str, answer: Answer, said: &str) {
+fn refused(name: &str, answer: Answer, message: &str) {
     let folder = TestFolder::new(name);
     let server = Server::with(DEBUG, answer);
     let fetched = fetch(&folder, &[&server]);
     assert_eq!(fetched.path, None);
     let text = fetched.tried.last().unwrap().1.to_string();
-    assert!(text.contains(said), "{name}: {text}");
+    assert!(text.contains(message), "{name}: {text}");
     let is_missing = fetched.tried.last().unwrap().1 == AttemptOutcome::Missing;
-    assert_eq!(kept(&folder).is_empty(), !is_missing, "{name}: {:?}", kept(&folder));
+    assert_eq!(cached(&folder).is_empty(), !is_missing, "{name}: {:?}", cached(&folder));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_file_is_kept_where_elfutils_keeps_it() {
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o400);
     assert_eq!(fetch(&folder, &[&server]).path, Some(target));
     assert_eq!(server.requests(), [DEBUG]);
-    assert_eq!(kept(&folder), ["ab010203/debuginfo"]);
+    assert_eq!(cached(&folder), ["ab010203/debuginfo"]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_body_without_an_end_is_cut_at_the_bound() {
     let fetched = fetch_with(&folder, &[&server], &file, &variables, Arc::new(NoObserver));
     assert_eq!(fetched.path, None);
     assert!(fetched.tried[0].1.to_string().contains("larger than 3000000 bytes"), "{fetched:?}");
-    assert!(kept(&folder).is_empty());
+    assert!(cached(&folder).is_empty());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_silent_server_is_waited_for_once() {
         let again = downloads.fetch(&RemoteFile::DebugFile(&other), &check);
         assert!(again.tried[0].1.to_string().contains("not requested again"), "{again:?}");
         assert_eq!(server.requests(), [DEBUG], "one request in all");
-        assert!(kept(&folder).is_empty());
+        assert!(cached(&folder).is_empty());
     }
 }
 
@@ -164,7 +164,7 @@ fn after_a_lying_server_others_are_queried() {
     let slow = Server::with(DEBUG, Answer::SecondTime(b"right".to_vec()));
     let fetched = fetch(&folder, &[&lying, &slow]);
     assert!(fetched.path.is_some(), "{fetched:?}");
-    assert_eq!(kept(&folder), ["ab010203/debuginfo"]);
+    assert_eq!(cached(&folder), ["ab010203/debuginfo"]);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn whoever_watches_ends_it() {
     let fetched = fetch_with(&folder, &[&server], &file, &[], observer.clone());
     assert!(fetched.tried[0].1.to_string().contains("it was cancelled"), "{fetched:?}");
     assert_eq!(observer.seen.lock().unwrap()[0], format!("{}{DEBUG}", server.url));
-    assert!(kept(&folder).is_empty());
+    assert!(cached(&folder).is_empty());
 }
 
 #[test]

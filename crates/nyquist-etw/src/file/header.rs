@@ -34,15 +34,15 @@ pub(super) struct EventInBuffer<'a> {
 pub(super) fn event(bytes: &[u8], cpu: u16) -> Option<EventInBuffer<'_>> {
     let &[.., kind, flags] = bytes.first_chunk::<4>()?;
     let has_size_in_front = flags & EVENT != EVENT || !has_packet(kind);
-    let stated = u16_at(bytes, if has_size_in_front { 0 } else { 4 })?;
-    let bytes = bytes.get(..usize::from(stated)).filter(|bytes| bytes.len() >= 4)?;
+    let declared = u16_at(bytes, if has_size_in_front { 0 } else { 4 })?;
+    let bytes = bytes.get(..usize::from(declared)).filter(|bytes| bytes.len() >= 4)?;
     let is_known = flags & EVENT == EVENT;
     if !is_known && flags & MESSAGE == 0 {
         return None;
     }
     let event = Some(cpu).filter(|_| is_known).and_then(|cpu| parse(bytes, kind, cpu));
     // Each event begins at a multiple of 8 bytes.
-    Some(EventInBuffer { event, size: usize::from(stated).next_multiple_of(8) })
+    Some(EventInBuffer { event, size: usize::from(declared).next_multiple_of(8) })
 }
 
 /// Whether the size is behind the first four bytes (`WMI_TRACE_PACKET`).

@@ -105,6 +105,6 @@ pub(super) fn pdb_id(event: &Event<'_>) -> Result<PdbId, PayloadError> {
 }
 
 /// The process of an identity: the one that its payload states, or else the one in the event's header.
-fn process(event: &Event<'_>, stated: u32) -> u32 {
-    if stated == 0 { event.process.unwrap_or_default() } else { stated }
+fn process(event: &Event<'_>, declared: u32) -> u32 {
+    if declared == 0 { event.process.unwrap_or_default() } else { declared }
 }

@@ -66,11 +66,11 @@ impl BinaryHeader {
         let _start = cursor.u64()?;
         let is_streamed = version & STREAMING == STREAMING;
         let version = if is_streamed { version & !STREAMING } else { version };
-        let stated = if version >= 3 { usize::from(cursor.u16()?) } else { 0 };
+        let declared = if version >= 3 { usize::from(cursor.u16()?) } else { 0 };
         let record_size = match version {
             1 => 9,
             2 => 10,
-            _ => stated.max(10),
+            _ => declared.max(10),
         };
         Some(Self { version, is_streamed, length: length.max(cursor.at()), record_size })
     }
@@ -128,10 +128,10 @@ impl Sections {
 
     /// Adds a method of a line such as `0x10  java.lang.String  concat  (I)V  String.java`, with tabs.
     pub(super) fn add_method(&mut self, line: &str) -> Option<()> {
-        let mut words = line.trim_end().split('\t');
-        let id = u32::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
-        let (class, method) = (words.next()?, words.next().unwrap_or_default());
-        let (_signature, file) = (words.next(), words.next().unwrap_or_default());
+        let mut fields = line.trim_end().split('\t');
+        let id = u32::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok()?;
+        let (class, method) = (fields.next()?, fields.next().unwrap_or_default());
+        let (_signature, file) = (fields.next(), fields.next().unwrap_or_default());
         let name = if method.is_empty() { class.to_owned() } else { format!("{class}.{method}") };
         self.methods.insert(id, MethodName { name, file: file.to_owned() });
         Some(())

@@ -18,12 +18,12 @@ const VERSIONS: std::ops::RangeInclusive<u16> = 1..=3;
 const WALL: &str = "wall time";
 const CPU: &str = "CPU time";
 
-/// Reads the calls of methods, by the wall clock, or by the threads' CPU clocks if they are wanted or alone. A method
+/// Reads the calls of methods, by the wall clock, or by the threads' CPU clocks if they are requested or alone. A method
 /// that was left without being entered was entered before the trace.
 ///
 /// # Errors
-/// If it is no trace, has an unknown version, no records, or not the wanted clock.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// If it is no trace, has an unknown version, no records, or not the requested clock.
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let (mut sections, rest) = match BinaryHeader::of(bytes) {
         Some(_) => (Sections::default(), bytes),
@@ -41,7 +41,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     if values.is_empty() {
         return Err(malformed("it has no records"));
     }
-    let value = &values[choose(&values, wanted, 0)?];
+    let value = &values[choose(&values, requested, 0)?];
     let mut importer = import(&sections, &calls, value);
     if !is_whole {
         importer.note(Note::Cut { place: "its last record".into() });

@@ -4,7 +4,7 @@ use nyquist_profile::{FrameId, StackId, StringId};
 use rustc_hash::FxHashMap;
 
 use super::events::{Event, MojoEvents, VERSIONS, version};
-use super::samples::{AustinMode, AustinSamples, SampleValue, wanted};
+use super::samples::{AustinMode, AustinSamples, SampleValue, requested};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::CodePosition;
 
@@ -34,10 +34,10 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         return Err(ReadError::Unsupported(text));
     }
     let mut events = MojoEvents::new(bytes, version);
-    let (wanted, measure) = wanted(mode(MojoEvents::new(bytes, version)), name)?;
+    let (requested, measure) = requested(mode(MojoEvents::new(bytes, version)), name)?;
     let mut reader = MojoReader {
         samples: AustinSamples::new(measure),
-        wanted,
+        requested,
         texts: FxHashMap::default(),
         frames: FxHashMap::default(),
         bases: FxHashMap::default(),
@@ -108,8 +108,8 @@ struct CurrentSample {
 
 impl CurrentSample {
     /// The amount of the sample. Whether a thread is idle is stated between the time and the memory.
-    fn amount(&self, wanted: SampleValue) -> Option<i64> {
-        match wanted {
+    fn amount(&self, requested: SampleValue) -> Option<i64> {
+        match requested {
             SampleValue::Cpu => self.memory.and(self.time),
             SampleValue::Time => self.time,
             SampleValue::Memory => self.memory,
@@ -119,7 +119,7 @@ impl CurrentSample {
 
 struct MojoReader {
     samples: AustinSamples,
-    wanted: SampleValue,
+    requested: SampleValue,
     /// By process and key.
     texts: FxHashMap<(u64, u64), StringDefinition>,
     frames: FxHashMap<(u64, u64), DefinedFrame>,
@@ -201,7 +201,7 @@ impl MojoReader {
 
     fn end_sample(&mut self) {
         let Some(current) = self.current.take() else { return };
-        let amount = current.amount(self.wanted);
+        let amount = current.amount(self.requested);
         let key = (current.pid, current.tid);
         let before = current.is_repeat.then(|| self.bases.get(&key).copied().flatten()).flatten();
         let (mut stack, mut base) = (before, before);
@@ -217,7 +217,7 @@ impl MojoReader {
                         self.samples.importer.frame(&CodePosition { name: "GC", ..CodePosition::default() });
                     stack = Some(self.samples.importer.stack(stack, frame));
                 }
-                let is_waiting = current.is_idle && self.wanted == SampleValue::Cpu;
+                let is_waiting = current.is_idle && self.requested == SampleValue::Cpu;
                 self.samples.add((&pid.to_string(), tid), (stack, is_waiting), amount);
             }
             None => self.without_value += 1,
@@ -266,7 +266,7 @@ impl MojoReader {
 
     /// The profile of a file that is complete, or is damaged at this byte.
     fn finish(mut self, broken_at: Option<usize>) -> Result<ImportedProfile, ReadError> {
-        let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.wanted).is_some());
+        let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.requested).is_some());
         if !is_whole {
             self.current = None;
         }

@@ -44,8 +44,8 @@ pub(super) enum SampleValue {
 ///
 /// # Errors
 /// The file has no such value.
-pub(super) fn wanted(mode: AustinMode, name: Option<&str>) -> Result<(SampleValue, Measure), ReadError> {
-    let cpu = |wanted| (wanted, SampleValueKind::new("cpu", Unit::Time));
+pub(super) fn requested(mode: AustinMode, name: Option<&str>) -> Result<(SampleValue, Measure), ReadError> {
+    let cpu = |requested| (requested, SampleValueKind::new("cpu", Unit::Time));
     let wall = (SampleValue::Time, SampleValueKind::new("wall", Unit::Time));
     let memory = (SampleValue::Memory, SampleValueKind::new("memory", Unit::Bytes));
     let values = match mode {

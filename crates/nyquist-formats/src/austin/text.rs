@@ -4,7 +4,7 @@
 
 use nyquist_profile::StackId;
 
-use super::samples::{AustinMode, AustinSamples, SampleValue, wanted};
+use super::samples::{AustinMode, AustinSamples, SampleValue, requested};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::CodePosition;
 
@@ -34,8 +34,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let lines = || bytes.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     let mode = mode(lines());
-    let (wanted, measure) = wanted(mode, name)?;
-    let mut reader = AustinTextReader { samples: AustinSamples::new(measure), mode, wanted };
+    let (requested, measure) = requested(mode, name)?;
+    let mut reader = AustinTextReader { samples: AustinSamples::new(measure), mode, requested };
     let mut others = 0;
     for line in lines() {
         let line = line.trim_end();
@@ -55,26 +55,26 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
 /// The file's mode. Old files have no such line, and more than one number means `full`. `mojo2austin` of
 /// austin-python keeps only the time of samples of this mode.
 fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> AustinMode {
-    let mut stated = None;
+    let mut declared = None;
     for line in lines {
         if let Some(mode) = line.strip_prefix("# mode:") {
-            stated = Some(AustinMode::of(mode));
+            declared = Some(AustinMode::of(mode));
         } else if is_sample(&line) {
             let metrics = line.trim_end().rsplit(' ').next().unwrap_or_default();
-            return match stated {
+            return match declared {
                 Some(mode) if mode != AustinMode::Full => mode,
                 _ if metrics.contains(',') => AustinMode::Full,
                 _ => AustinMode::Wall,
             };
         }
     }
-    stated.unwrap_or_default()
+    declared.unwrap_or_default()
 }
 
 struct AustinTextReader {
     samples: AustinSamples,
     mode: AustinMode,
-    wanted: SampleValue,
+    requested: SampleValue,
 }
 
 impl AustinTextReader {
@@ -104,7 +104,7 @@ impl AustinTextReader {
             return Some((first, false));
         }
         let (idle, memory) = (number()?, number()?);
-        Some(match self.wanted {
+        Some(match self.requested {
             SampleValue::Cpu => (first, idle != 0),
             SampleValue::Time => (first, false),
             SampleValue::Memory => (memory, false),

@@ -70,7 +70,7 @@ struct Callee {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the file so far")]
 struct CallgrindReader<'a> {
     importer: Importer,
-    wanted: Option<&'a str>,
+    requested: Option<&'a str>,
     /// The index of the cost on a line that is read, and its value type.
     event: Option<(usize, SampleValueKind)>,
     /// The index of the line number among the positions on a line. Other positions are not used.
@@ -99,10 +99,10 @@ struct CallgrindReader<'a> {
 }
 
 impl<'a> CallgrindReader<'a> {
-    fn new(wanted: Option<&'a str>) -> Self {
+    fn new(requested: Option<&'a str>) -> Self {
         Self {
             importer: Importer::new("callgrind", "callgrind"),
-            wanted,
+            requested,
             event: None,
             line_at: 0,
             positions: vec![0],
@@ -145,7 +145,7 @@ impl<'a> CallgrindReader<'a> {
         match key {
             "creator" => self.is_by_callgrind |= value.starts_with("callgrind-"),
             "events" => {
-                self.event = Some(event(value, self.wanted)?);
+                self.event = Some(event(value, self.requested)?);
                 self.lacks_totals = self.is_by_callgrind;
             }
             "totals" => self.lacks_totals = false,
@@ -225,9 +225,9 @@ impl<'a> CallgrindReader<'a> {
 
     /// Reads a line of costs: of the function itself, or of calls if a line `calls=` precedes it.
     fn read_costs(&mut self, line: &str) {
-        let mut words = line.split_ascii_whitespace();
+        let mut fields = line.split_ascii_whitespace();
         for position in &mut self.positions {
-            let Some(next) = words.next().and_then(|word| moved(*position, word)) else {
+            let Some(next) = fields.next().and_then(|word| moved(*position, word)) else {
                 self.unknown += 1;
                 return;
             };
@@ -237,7 +237,7 @@ impl<'a> CallgrindReader<'a> {
         let callee = if is_call { std::mem::take(&mut self.callee) } else { Callee::default() };
         let Some((at, factor)) = self.event.as_ref().map(|(at, value)| (*at, value.factor)) else { return };
         // Costs of 0 at the end of a line are left out.
-        let cost = words.nth(at).map_or(Some(0), |word| word.parse::<i128>().ok());
+        let cost = fields.nth(at).map_or(Some(0), |word| word.parse::<i128>().ok());
         let Some(cost) = cost else {
             self.unknown += 1;
             return;
@@ -354,9 +354,9 @@ fn moved(before: u64, word: &str) -> Option<u64> {
 }
 
 /// The event that is read, among all events of a file: its index and its value type.
-fn event(line: &str, wanted: Option<&str>) -> Result<(usize, SampleValueKind), ReadError> {
+fn event(line: &str, requested: Option<&str>) -> Result<(usize, SampleValueKind), ReadError> {
     let values: Vec<_> = line.split_whitespace().map(value_of).collect();
-    let at = choose(&values, wanted, 0)?;
+    let at = choose(&values, requested, 0)?;
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it has no events".into() };
     values.get(at).cloned().map(|value| (at, value)).ok_or_else(malformed)
 }

@@ -54,8 +54,8 @@ impl Event<'_> {
 
     /// How long a complete event lasts, in ns.
     pub(super) fn duration(&self) -> u64 {
-        let stated = if self.dur.json().is_empty() { self.tdur } else { self.dur };
-        stated.microseconds()
+        let declared = if self.dur.json().is_empty() { self.tdur } else { self.dur };
+        declared.microseconds()
     }
 
     /// The ids of its process and thread.

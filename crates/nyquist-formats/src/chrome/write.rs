@@ -141,9 +141,9 @@ impl<Out: Write> TraceWriter<'_, Out> {
             let frames = self.outermost_first(&placed.sample);
             let shared =
                 open.iter().zip(&frames).take_while(|(open, next)| open.is_continued_by(next)).count();
-            let kept = if placed.start > end { 0 } else { shared };
-            self.end(ids, &mut open, kept, end)?;
-            for &next in frames.iter().skip(kept) {
+            let retained = if placed.start > end { 0 } else { shared };
+            self.end(ids, &mut open, retained, end)?;
+            for &next in frames.iter().skip(retained) {
                 self.begin(ids, next, placed)?;
                 open.push(next);
             }
@@ -194,8 +194,8 @@ impl<Out: Write> TraceWriter<'_, Out> {
         position
     }
 
-    fn end(&mut self, ids: Ids, open: &mut Vec<OpenFrame>, kept: usize, time: u64) -> io::Result<()> {
-        while open.len() > kept
+    fn end(&mut self, ids: Ids, open: &mut Vec<OpenFrame>, retained: usize, time: u64) -> io::Result<()> {
+        while open.len() > retained
             && let Some(last) = open.pop()
         {
             self.event(&self.edge("E", ids, last, time))?;

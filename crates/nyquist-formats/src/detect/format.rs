@@ -259,7 +259,7 @@ impl Format {
     }
 
     /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
-    pub(crate) fn refusal(self) -> String {
+    pub(crate) fn unsupported_reason(self) -> String {
         let advice = match self {
             Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::GoTrace => {

@@ -92,7 +92,7 @@ struct Keys<'a> {
 
 impl<'a> Keys<'a> {
     fn of(text: &'a str) -> Self {
-        let wanted_depth = if text.starts_with('[') { 2 } else { 1 };
+        let requested_depth = if text.starts_with('[') { 2 } else { 1 };
         let (mut keys, mut depth, mut string) = (Self::default(), 0_usize, None);
         let mut last = "";
         let mut is_escaped = false;
@@ -107,7 +107,7 @@ impl<'a> Keys<'a> {
                 (None, b'"') => string = Some(at + 1),
                 (None, b'{' | b'[') => depth += 1,
                 (None, b'}' | b']') => depth = depth.saturating_sub(1),
-                (None, b':') if depth == wanted_depth => keys.top.push(last),
+                (None, b':') if depth == requested_depth => keys.top.push(last),
                 (None, b':') if depth == 2 && keys.top.last() == Some(&"shared") => keys.shared.push(last),
                 _ => {}
             }

@@ -92,17 +92,17 @@ impl MeasuredValue {
 /// Chooses the value with this name, or by default the first one that exists.
 pub(super) fn choose(
     counts: &FxHashMap<String, u64>,
-    wanted: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<&'static MeasuredValue, ReadError> {
     let mut there = VALUES.iter().filter(|value| value.count(counts) > 0);
     let names = || there.clone().map(|value| value.name).collect::<Vec<_>>().join(", ");
-    let problem = match wanted {
+    let problem = match requested {
         None => "it is a JFR recording without samples of execution, allocations or waits: \
                  start it with settings=profile"
             .to_owned(),
         Some(name) => format!("the recording has no events `{name}`, but {}", names()),
     };
-    let found = there.find(|value| wanted.is_none_or(|name| value.is_called(name)));
+    let found = there.find(|value| requested.is_none_or(|name| value.is_called(name)));
     found.ok_or(ReadError::Unsupported(problem))
 }
 
@@ -124,19 +124,21 @@ const WALL_INTERVAL: u64 = 50_000_000;
 /// The measure, and the amount of one sample.
 pub(super) fn measure(value: &MeasuredValue, settings: &SamplingSettings) -> (Measure, u64) {
     let named = |name: &str, unit| Measure { name: name.to_owned(), unit };
-    let stated =
+    let declared =
         |interval: Option<u64>, default| interval.filter(|&interval| interval > 0).unwrap_or(default);
     match value.events[0].1 {
         EventAmount::CpuTime(_) => (Measure::default(), 1),
         EventAmount::Bytes(_) => (named(value.name, Unit::Bytes), 1),
         EventAmount::Duration => (named(value.name, Unit::Time), 1),
-        EventAmount::WallSamples(_) => (named(value.name, Unit::Time), stated(settings.wall, WALL_INTERVAL)),
+        EventAmount::WallSamples(_) => {
+            (named(value.name, Unit::Time), declared(settings.wall, WALL_INTERVAL))
+        }
         EventAmount::Sample => match settings.event.as_deref().filter(|_| value.short == "cpu") {
             Some("cpu" | "cpu-clock" | "ctimer" | "itimer") => {
-                (Measure::default(), stated(settings.interval, CPU_INTERVAL))
+                (Measure::default(), declared(settings.interval, CPU_INTERVAL))
             }
-            Some("wall") => (named("wall time", Unit::Time), stated(settings.interval, WALL_INTERVAL)),
-            Some(event) => (named(event, Unit::Count), stated(settings.interval, 1)),
+            Some("wall") => (named("wall time", Unit::Time), declared(settings.interval, WALL_INTERVAL)),
+            Some(event) => (named(event, Unit::Count), declared(settings.interval, 1)),
             // The JDK samples only a few of the threads that run Java code, at varying times. This is not CPU
             // time.
             None => (named(value.name, Unit::Count), 1),
@@ -155,8 +157,8 @@ mod tests {
     #[test]
     fn a_value_is_chosen_by_any_of_its_names() {
         let all = counts(&["jdk.ExecutionSample", "jdk.ObjectAllocationOutsideTLAB", "jdk.ThreadPark"]);
-        let check = |wanted, expected: &str| {
-            assert_eq!(choose(&all, wanted).map(|value| value.name).unwrap(), expected, "{wanted:?}");
+        let check = |requested, expected: &str| {
+            assert_eq!(choose(&all, requested).map(|value| value.name).unwrap(), expected, "{requested:?}");
         };
         check(None, "jdk.ExecutionSample");
         check(Some("cpu"), "jdk.ExecutionSample");

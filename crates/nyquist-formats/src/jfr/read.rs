@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 ///
 /// # Errors
 /// If it is no JFR recording, or has no events of that name.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let (chunks, cut) = chunks(bytes)?;
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     for (chunk, _) in &chunks {
@@ -44,7 +44,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
             }
         }
     }
-    let chosen = choose(&counts, wanted)?;
+    let chosen = choose(&counts, requested)?;
     let mut reader = JfrReader::new(chosen, bytes.len());
     for (chunk, _) in &chunks {
         reader.read_head(chunk);
@@ -200,13 +200,13 @@ impl JfrReader {
         let mut name_bytes_left = self.name_bytes_left;
         let mut names = ChunkNames::new(chunk, &process, &mut name_bytes_left);
         let mut decoder = chunk.decoder();
-        // The wanted classes are looked up once, because there are many events.
-        let wanted: FxHashMap<u64, (Option<EventAmount>, bool)> = (chunk.metadata.names())
+        // The requested classes are looked up once, because there are many events.
+        let requested: FxHashMap<u64, (Option<EventAmount>, bool)> = (chunk.metadata.names())
             .map(|(id, name)| (id, (self.measured_value.amount(name), is_wait(name))))
             .filter(|(_, (amount, is_wait))| amount.is_some() || *is_wait)
             .collect();
         for mut event in chunk.events() {
-            let Some(&(amount, is_wait)) = wanted.get(&event.class) else { continue };
+            let Some(&(amount, is_wait)) = requested.get(&event.class) else { continue };
             let Some(values) = decoder.fields(&mut event.cursor, event.class) else {
                 self.damaged += 1;
                 continue;

@@ -95,7 +95,7 @@ const CONTENTION: [&str; 2] = ["contentions", "delay"];
 ///
 /// # Errors
 /// If it is none, or has no value of that name.
-pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+pub fn read_text(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -111,7 +111,7 @@ pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, 
         ProfileKind::Contention => &CONTENTION,
         ProfileKind::Count(name) => std::slice::from_ref(name),
     };
-    let place = match wanted {
+    let place = match requested {
         None => names.len().min(2) - 1,
         Some(name) => names.iter().position(|it| *it == name).ok_or_else(|| {
             ReadError::Unsupported(format!("it has no value `{name}`, but {}", names.join(", ")))

@@ -25,7 +25,7 @@ const MANAGED: u32 = 2;
 ///
 /// # Errors
 /// If it does not begin as a trace, is of a version that is not read, or has neither.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let Some(mut parts) = TraceParts::of(bytes) else {
         return Err(unknown_version(bytes));
     };
@@ -43,7 +43,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
             formerly cpu-sampling";
         return Err(ReadError::Unsupported(text.into()));
     }
-    let value = &values[choose(&values, wanted, 0)?];
+    let value = &values[choose(&values, requested, 0)?];
     let mut importer = trace.import(about, value);
     if !parts.is_whole {
         importer.note(Note::Cut { place: "its end".into() });

@@ -10,10 +10,10 @@ const FORMAT: &str = "a profile of OpenTelemetry";
 ///
 /// # Errors
 /// As for the binary form, and if it is no such JSON.
-pub fn read(bytes: &[u8], wanted: Option<&str>, labels: &[String]) -> Result<ImportedProfile, ReadError> {
+pub fn read(bytes: &[u8], requested: Option<&str>, labels: &[String]) -> Result<ImportedProfile, ReadError> {
     let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<ProfilesData>();
     let first = documents.next().transpose().map_err(|error| ReadError::Json { format: FORMAT, error })?;
-    let mut imported = super::read::read_file(first.unwrap_or_default(), bytes.len(), wanted, labels)?;
+    let mut imported = super::read::read_file(first.unwrap_or_default(), bytes.len(), requested, labels)?;
     let others = documents.take_while(Result::is_ok).count() as u64;
     if others > 0 {
         let what = "documents after the first one, which have dictionaries of their own".into();

@@ -6,17 +6,17 @@ use super::message::{
     AnyValue, AnyValueContent, Dictionary, KeyValue, Profile, ProfilesData, ResourceProfiles, Sample,
 };
 use crate::error::ReadError;
-use crate::labels::{WantedLabels, is_one_of, unknown};
+use crate::labels::{LabelSelection, is_one_of, unknown};
 use crate::strings::NumberedStrings;
 
-/// The wanted labels, and the rows of the table of attributes that match them.
+/// The requested labels, and the rows of the table of attributes that match them.
 pub(super) struct LabelFilter<'a> {
-    wanted: WantedLabels<'a>,
-    /// The index of the wanted label that each row of the table matches.
+    requested: LabelSelection<'a>,
+    /// The index of the requested label that each row of the table matches.
     rows: Vec<Option<usize>>,
 }
 
-/// The wanted labels that were found so far.
+/// The requested labels that were found so far.
 #[derive(Clone)]
 pub(super) struct LabelMatches(Vec<bool>);
 
@@ -32,7 +32,7 @@ impl LabelMatches {
         found
     }
 
-    /// Whether all wanted labels were found.
+    /// Whether all requested labels were found.
     pub(super) fn is_all(&self) -> bool {
         self.0.iter().all(|&it| it)
     }
@@ -49,16 +49,17 @@ impl<'a> LabelFilter<'a> {
         strings: &NumberedStrings<'_>,
         labels: &'a [String],
     ) -> Result<Self, ReadError> {
-        let wanted = WantedLabels::new(labels);
-        if wanted.keys().is_empty() {
-            return Ok(Self { wanted, rows: Vec::new() });
+        let requested = LabelSelection::new(labels);
+        if requested.keys().is_empty() {
+            return Ok(Self { requested, rows: Vec::new() });
         }
         let keys = keys(file, dictionary, strings);
-        if let Some((name, _)) = wanted.keys().iter().find(|(name, _)| !keys.iter().any(|key| key == name)) {
+        if let Some((name, _)) = requested.keys().iter().find(|(name, _)| !keys.iter().any(|key| key == name))
+        {
             return Err(unknown(name, keys.iter().map(|key| &**key)));
         }
         let label_of = |key: &str, value: &str| {
-            wanted
+            requested
                 .keys()
                 .iter()
                 .position(|(name, values)| *name == key && is_one_of(values, |it| it == value))
@@ -69,10 +70,10 @@ impl<'a> LabelFilter<'a> {
             label_of(strings.text(row.key.into()), &value).filter(|_| number > 0)
         });
         let rows = rows.collect();
-        Ok(Self { wanted, rows })
+        Ok(Self { requested, rows })
     }
 
-    /// The wanted labels that a resource has.
+    /// The requested labels that a resource has.
     pub(super) fn of_resource(
         &self,
         resource: &ResourceProfiles,
@@ -85,7 +86,7 @@ impl<'a> LabelFilter<'a> {
                 key_of(attribute, strings) == *name && is_one_of(values, |it| it == value)
             })
         };
-        LabelMatches(self.wanted.keys().iter().map(has).collect())
+        LabelMatches(self.requested.keys().iter().map(has).collect())
     }
 }
 

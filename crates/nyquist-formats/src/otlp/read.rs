@@ -38,8 +38,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 ///
 /// # Errors
 /// The file is no such profile, or has no value with this name.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    read_labelled(bytes, wanted, &[])
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
+    read_labelled(bytes, requested, &[])
 }
 
 /// As [`read_value`], for the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Labels are the
@@ -50,12 +50,12 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
 /// As there, and if no sample has a label with such a key.
 pub fn read_labelled(
     bytes: &[u8],
-    wanted: Option<&str>,
+    requested: Option<&str>,
     labels: &[String],
 ) -> Result<ImportedProfile, ReadError> {
     let mut file = message::ProfilesData::default();
     let cut = file.merge(bytes).is_err();
-    read_document(file, cut, (bytes.len(), wanted, labels))
+    read_document(file, cut, (bytes.len(), requested, labels))
 }
 
 /// As [`read_labelled`], for a document of that length.
@@ -65,16 +65,16 @@ pub fn read_labelled(
 pub(super) fn read_file(
     file: message::ProfilesData,
     length: usize,
-    wanted: Option<&str>,
+    requested: Option<&str>,
     labels: &[String],
 ) -> Result<ImportedProfile, ReadError> {
-    read_document(file, false, (length, wanted, labels))
+    read_document(file, false, (length, requested, labels))
 }
 
 fn read_document(
     mut file: message::ProfilesData,
     cut: bool,
-    (length, wanted, labels): (usize, Option<&str>, &[String]),
+    (length, requested, labels): (usize, Option<&str>, &[String]),
 ) -> Result<ImportedProfile, ReadError> {
     if file.resource_profiles.is_empty() {
         let problem = if cut { "it is cut off in its first profile" } else { "it has no profiles" };
@@ -87,7 +87,7 @@ fn read_document(
         let problem = "it is cut off before its table of names".into();
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
-    let (wanted, measure) = choose(&file, &strings, wanted)?;
+    let (requested, measure) = choose(&file, &strings, requested)?;
     let filter = LabelFilter::new(&file, &dictionary, &strings, labels)?;
     let mut importer = Importer::new("OpenTelemetry profile", "OTLP");
     importer.meta_mut().measure = measure;
@@ -98,7 +98,7 @@ fn read_document(
         dictionary: &dictionary,
         strings,
         importer,
-        wanted,
+        requested,
         locations: FxHashMap::default(),
         stacks: FxHashMap::default(),
         libs: FxHashMap::default(),
@@ -175,7 +175,7 @@ fn value(profile: &message::Profile, strings: &NumberedStrings<'_>) -> ValueMean
 fn choose(
     file: &message::ProfilesData,
     strings: &NumberedStrings<'_>,
-    wanted: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<(ProfileChoice, Measure), ReadError> {
     let named = |profile: &message::Profile| {
         let (kind, unit) = value_type(profile, strings);
@@ -184,7 +184,7 @@ fn choose(
         let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
         (ProfileChoice::Named(kind.to_owned()), measure)
     };
-    if let Some(name) = wanted {
+    if let Some(name) = requested {
         let found = profiles(file).find(|profile| value_type(profile, strings).0 == name);
         return found.map(named).ok_or_else(|| {
             let mut names: Vec<_> = profiles(file).map(|profile| value_type(profile, strings).0).collect();
@@ -236,7 +236,7 @@ struct OtlpReader<'a> {
     dictionary: &'a message::Dictionary,
     strings: NumberedStrings<'a>,
     importer: Importer,
-    wanted: ProfileChoice,
+    requested: ProfileChoice,
     /// The frames of each location, outermost first.
     locations: FxHashMap<i32, Vec<FrameId>>,
     stacks: FxHashMap<i32, Option<StackId>>,
@@ -276,15 +276,15 @@ impl OtlpReader<'_> {
         for profile in resource.scopes.iter().flat_map(|scope| &scope.profiles) {
             let value = value(profile, &self.strings);
             let (kind, _) = value_type(profile, &self.strings);
-            let is_wanted = match &self.wanted {
+            let is_requested = match &self.requested {
                 ProfileChoice::CpuTime(name) => value.is_cpu && kind == name || value.off_cpu,
                 ProfileChoice::Named(name) => kind == name,
             };
-            if !is_wanted {
+            if !is_requested {
                 self.left_out += profile.samples.len() as u64;
                 continue;
             }
-            let value = match self.wanted {
+            let value = match self.requested {
                 // The value as it is stored, so that a sample is not converted to time.
                 ProfileChoice::Named(_) => {
                     ValueMeaning { factor: self.plain_factor(profile), off_cpu: false, ..value }

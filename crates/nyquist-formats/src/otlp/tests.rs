@@ -263,11 +263,11 @@ fn a_cut_file_does_no_harm() {
 #[test]
 fn a_cut_file_says_so() {
     let whole = written();
-    let said = |end: usize| match read(&whole[..end]) {
+    let message = |end: usize| match read(&whole[..end]) {
         Ok(imported) => imported.notes.contains(&Note::Cut { place: "its end".into() }),
         Err(error) => error.to_string().contains("it is cut off"),
     };
-    let unsaid: Vec<_> = (1..whole.len()).filter(|&end| !said(end)).collect();
+    let unsaid: Vec<_> = (1..whole.len()).filter(|&end| !message(end)).collect();
     // A cut between two members of the document leaves a whole document.
     assert!(unsaid.len() < 4, "{unsaid:?} of {}", whole.len());
 }

@@ -108,14 +108,18 @@ impl Pages {
     }
 
     fn unpack(&self, header: &PageHeader, body: Bytes) -> Result<Bytes> {
-        let wanted = header.uncompressed as usize;
+        let requested = header.uncompressed as usize;
         let body = match self.compression {
             Compression::ZSTD(_) => {
                 Bytes::from(zstd::decompress_start(&body, u64::from(header.uncompressed) + 1))
             }
             _ => body,
         };
-        if body.len() == wanted { Ok(body) } else { Err(refused("a page has another length than it states")) }
+        if body.len() == requested {
+            Ok(body)
+        } else {
+            Err(refused("a page has another length than it states"))
+        }
     }
 
     /// A dictionary is a table of plain values, each of which has a least length.

@@ -17,7 +17,7 @@ use super::texts::{KnownTexts, MAX_TEXT};
 use super::{CPU, INTERVAL_KEY, OFF_CPU, PRODUCT_KEY, schema};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{CodePosition, Importer, ThreadName};
-use crate::labels::{WantedLabels, is_one_of, unknown};
+use crate::labels::{LabelSelection, is_one_of, unknown};
 use crate::pprof::factor_of;
 use crate::values::{SampleValueKind, choose};
 
@@ -81,13 +81,13 @@ impl TableReader {
     /// As there.
     pub fn read(self, kind: Option<&str>, labels: &[String]) -> Result<ImportedProfile, ReadError> {
         let kinds = self.kinds().map_err(|error| malformed(&error))?;
-        let wanted = WantedKind::choose(&kinds, kind)?;
+        let requested = KindSelection::choose(&kinds, kind)?;
         let mut importer = Importer::new("Parquet table", "Parquet");
-        if !wanted.is_cpu {
-            importer.meta_mut().measure = wanted.value.measure();
+        if !requested.is_cpu {
+            importer.meta_mut().measure = requested.value.measure();
         }
-        let labels = WantedLabels::new(labels);
-        let mut rows = RowReader::new(importer, &wanted, &labels);
+        let labels = LabelSelection::new(labels);
+        let mut rows = RowReader::new(importer, &requested, &labels);
         for (file, metadata) in &self.files {
             let budget = ValueBudget::new(file.len());
             for group in metadata.row_groups() {
@@ -123,7 +123,7 @@ impl TableReader {
     }
 
     /// A value of the files' own metadata, if all files have the same.
-    fn stated(&self, key: &str) -> Option<&str> {
+    fn declared(&self, key: &str) -> Option<&str> {
         let mut values = self.files.iter().map(|(_, metadata)| {
             let pairs = metadata.file_metadata().key_value_metadata()?;
             pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
@@ -133,11 +133,11 @@ impl TableReader {
     }
 
     fn interval(&self) -> Option<u64> {
-        self.stated(INTERVAL_KEY)?.parse().ok()
+        self.declared(INTERVAL_KEY)?.parse().ok()
     }
 
     fn product(&self) -> Option<String> {
-        self.stated(PRODUCT_KEY).filter(|name| !name.is_empty()).map(|name| cut(name).to_owned())
+        self.declared(PRODUCT_KEY).filter(|name| !name.is_empty()).map(|name| cut(name).to_owned())
     }
 }
 
@@ -157,14 +157,14 @@ fn cut(name: &str) -> &str {
 }
 
 /// Which rows are read.
-struct WantedKind {
+struct KindSelection {
     value: SampleValueKind,
     /// Whether it is CPU time. Rows of waiting are read with it.
     is_cpu: bool,
 }
 
-impl WantedKind {
-    fn choose(kinds: &BTreeMap<String, String>, wanted: Option<&str>) -> Result<Self, ReadError> {
+impl KindSelection {
+    fn choose(kinds: &BTreeMap<String, String>, requested: Option<&str>) -> Result<Self, ReadError> {
         let values: Vec<_> = kinds
             .iter()
             .map(|(name, unit)| {
@@ -175,7 +175,7 @@ impl WantedKind {
         let is_cpu = |value: &SampleValueKind| value.name == CPU && value.unit == Unit::Time;
         let default = values.iter().position(is_cpu);
         let default = default.or_else(|| values.iter().position(|value| value.name != OFF_CPU)).unwrap_or(0);
-        let chosen = choose(&values, wanted, default)?;
+        let chosen = choose(&values, requested, default)?;
         let value = values.get(chosen).cloned().ok_or_else(|| ReadError::Malformed {
             format: FORMAT,
             problem: "it has no rows of a known kind".into(),
@@ -249,9 +249,9 @@ type FrameKey = ([StringId; FRAME_TEXTS.len()], i32);
 
 struct RowReader<'a> {
     importer: Importer,
-    wanted: &'a WantedKind,
-    labels: &'a WantedLabels<'a>,
-    /// Which of the wanted labels some row has, and the keys that there are.
+    requested: &'a KindSelection,
+    labels: &'a LabelSelection<'a>,
+    /// Which of the requested labels some row has, and the keys that there are.
     found: Vec<bool>,
     keys: Vec<StringId>,
     texts: KnownTexts<StringId>,
@@ -271,12 +271,12 @@ struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    fn new(mut importer: Importer, wanted: &'a WantedKind, labels: &'a WantedLabels<'a>) -> Self {
+    fn new(mut importer: Importer, requested: &'a KindSelection, labels: &'a LabelSelection<'a>) -> Self {
         let mut intern = |text: &str| importer.builder().intern_string(text);
         let (empty, keys) = (intern(""), TEXTS[..KIND].iter().map(|key| intern(key)).collect());
         Self {
             importer,
-            wanted,
+            requested,
             labels,
             found: vec![false; labels.keys().len()],
             keys,
@@ -351,14 +351,14 @@ impl<'a> RowReader<'a> {
     fn read_row(&mut self, columns: &Columns, row: usize) {
         let kind = self.text(&columns.texts[KIND], row, 0);
         let kind = self.importer.text(kind);
-        let off_cpu = self.wanted.is_cpu && kind == OFF_CPU;
-        if *kind != *self.wanted.value.name && !off_cpu {
+        let off_cpu = self.requested.is_cpu && kind == OFF_CPU;
+        if *kind != *self.requested.value.name && !off_cpu {
             self.left_out += 1;
             return;
         }
         let value = columns.value.value(row).copied().unwrap_or(0);
         self.negative += u64::from(value < 0);
-        let amount = u64::try_from(value).unwrap_or(0).saturating_mul(self.wanted.value.factor);
+        let amount = u64::try_from(value).unwrap_or(0).saturating_mul(self.requested.value.factor);
         if amount == 0 {
             return;
         }
@@ -386,7 +386,7 @@ impl<'a> RowReader<'a> {
         if clock.0 != start {
             *clock = (start, 0);
         }
-        if self.wanted.value.unit == Unit::Time {
+        if self.requested.value.unit == Unit::Time {
             clock.1 = clock.1.saturating_add(amount).min(duration);
         }
         start.saturating_add(clock.1)

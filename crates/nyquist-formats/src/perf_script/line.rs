@@ -41,12 +41,12 @@ pub(crate) fn is_short_header(line: &str, next: &str) -> bool {
 }
 
 /// The words of a line, with their offsets.
-fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+fn fields(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
 
 pub(super) fn parse_header(line: &str) -> Option<SampleHeader<'_>> {
-    let (at, time) = words(line).skip(1).find_map(|(at, word)| Some((at, parse_time(word)?)))?;
+    let (at, time) = fields(line).skip(1).find_map(|(at, word)| Some((at, parse_time(word)?)))?;
     let rest = line[at..].split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim();
     let TaskFields { comm, pid, tid, cpu } = parse_task(&line[..at])?;
     let (period, rest) = split_period(rest);
@@ -59,7 +59,7 @@ pub(super) fn parse_timeless_header(line: &str) -> Option<SampleHeader<'_>> {
     let is_event = |word: &str| {
         word.len() > 1 && word.ends_with(':') && word.starts_with(|letter: char| letter.is_ascii_alphabetic())
     };
-    let (at, _) = words(line).skip(2).find(|(_, word)| is_event(word))?;
+    let (at, _) = fields(line).skip(2).find(|(_, word)| is_event(word))?;
     let (event, rest) = split_event(line[at..].trim());
     let before = line[..at].trim_end();
     let with_period = before

@@ -22,7 +22,7 @@ const FORMAT: &str = "the output of perf script";
 
 /// Reads the text with the default fields, and most others (`-F`). The time or the event may be missing.
 ///
-/// If there are several events, one is read: the `wanted` one, or else the one with the most samples among
+/// If there are several events, one is read: the `requested` one, or else the one with the most samples among
 /// those that measure time, or else among the others. A tracepoint is only read if there is nothing else. The
 /// weight of a sample of a clock is its period. Samples of cycles count one each, and the sampling interval
 /// is the median time between two samples of a thread, or of a CPU if that is less. If neither times nor
@@ -31,8 +31,8 @@ const FORMAT: &str = "the output of perf script";
 /// samples become markers. With an event that measures time, `offcpu-time` becomes waiting.
 ///
 /// # Errors
-/// The text has no sample, or none of the wanted event, or cannot be read.
-pub fn read_value(text: impl BufRead, wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// The text has no sample, or none of the requested event, or cannot be read.
+pub fn read_value(text: impl BufRead, requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = PerfScriptReader::default();
     let mut importer = Importer::new("perf script", "perf script");
     each_line(text, |line, has_end| {
@@ -49,7 +49,7 @@ pub fn read_value(text: impl BufRead, wanted: Option<&str>) -> Result<ImportedPr
         let problem = "no line is the head of a sample".into();
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
-    let main = main_event(&reader.events, &reader.samples, wanted)?;
+    let main = main_event(&reader.events, &reader.samples, requested)?;
     add_samples(&mut importer, &reader, main);
     importer.note_left_out(reader.odd_lines, "lines that do not belong to a sample");
     Ok(importer.finish(None))
@@ -205,9 +205,9 @@ fn describe_event(name: &str) -> (&str, EventMeaning) {
 fn main_event(
     events: &[ScriptEvent],
     samples: &[ScriptSample],
-    wanted: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<Option<usize>, ReadError> {
-    if let Some(name) = wanted {
+    if let Some(name) = requested {
         let values: Vec<SampleValueKind> =
             events.iter().map(|event| SampleValueKind::new(&event.name, Unit::Count)).collect();
         return values::choose(&values, Some(describe_event(name).0), 0).map(Some);
@@ -367,8 +367,8 @@ mod tests {
             format!("a 1 1.00{time}: {event}: \n\t 10 {function}+0x1 (/a)\n\n")
         };
         let faults = sample(1, "1 page-faults:u", "f") + &sample(2, "300 page-faults:u", "g");
-        let check = |text: &str, wanted: Option<&str>, name: &str, expected: &[&str]| {
-            let profile = read_value(text.as_bytes(), wanted).unwrap().profile;
+        let check = |text: &str, requested: Option<&str>, name: &str, expected: &[&str]| {
+            let profile = read_value(text.as_bytes(), requested).unwrap().profile;
             assert_eq!(profile.meta().measure, SampleValueKind::new(name, Unit::Count).measure(), "{text}");
             assert_eq!(profile.meta().interval, 1);
             assert_eq!(stacks_of(&profile), expected, "{text}");

@@ -40,10 +40,10 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 ///
 /// # Errors
 /// The trace has none of these.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+pub fn read_value(bytes: &[u8], requested: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = PerfettoReader::new(bytes.len());
     let (cut, damaged) = packets::for_each(bytes, &mut |packet| reader.read_packet(packet));
-    let kind = reader.choose(wanted)?;
+    let kind = reader.choose(requested)?;
     if let Some(at) = cut {
         reader.importer.note(Note::Cut { place: format!("byte {at}") });
     }
@@ -213,7 +213,7 @@ impl PerfettoReader {
         }
     }
 
-    fn choose(&self, wanted: Option<&str>) -> Result<SampleSource, ReadError> {
+    fn choose(&self, requested: Option<&str>) -> Result<SampleSource, ReadError> {
         let has_slices = self.events.iter().any(|(_, events)| events.iter().any(|it| it.kind == BEGIN));
         let counters = self.counters.values.iter().enumerate();
         let mut there: Vec<(&str, SampleSource, bool)> =
@@ -229,9 +229,9 @@ impl PerfettoReader {
         ]);
         let mut there = there.iter().filter(|(_, _, is_there)| *is_there);
         let names = there.clone().map(|&(name, ..)| name).collect::<Vec<_>>().join(", ");
-        let found = there.find(|(name, ..)| wanted.is_none_or(|wanted| wanted == *name));
+        let found = there.find(|(name, ..)| requested.is_none_or(|requested| requested == *name));
         found.map(|&(_, kind, _)| kind).ok_or_else(|| {
-            ReadError::Unsupported(match wanted {
+            ReadError::Unsupported(match requested {
                 Some(name) if !names.is_empty() => format!("the trace has no `{name}`, but {names}"),
                 _ => "it is a trace of Perfetto without stacks of samples and without slices: record with \
                       the data source linux.perf or track_event"

@@ -173,8 +173,8 @@ impl<'a, Out: Write> PerfettoWriter<'a, Out> {
 
     /// An id that no earlier thread of the process has.
     fn tid(&mut self, pid: i32, tid: &str) -> i64 {
-        let stated = tid.parse().ok().filter(|&tid: &i64| (0..i64::from(MADE_UP)).contains(&tid));
-        match stated.filter(|&tid| self.used_ids.insert((pid, tid))) {
+        let declared = tid.parse().ok().filter(|&tid: &i64| (0..i64::from(MADE_UP)).contains(&tid));
+        match declared.filter(|&tid| self.used_ids.insert((pid, tid))) {
             Some(tid) => tid,
             None => {
                 self.made_up += 1;

@@ -2,12 +2,12 @@
 
 use super::message::{Label, Profile, Sample};
 use crate::error::ReadError;
-use crate::labels::{WantedLabels, is_one_of, unknown};
+use crate::labels::{LabelSelection, is_one_of, unknown};
 use crate::strings::NumberedStrings;
 
-/// The wanted labels, by the numbers of their keys.
+/// The requested labels, by the numbers of their keys.
 pub(super) struct LabelFilter<'a> {
-    wanted: Vec<(i64, Vec<&'a str>)>,
+    requested: Vec<(i64, Vec<&'a str>)>,
 }
 
 impl<'a> LabelFilter<'a> {
@@ -25,14 +25,14 @@ impl<'a> LabelFilter<'a> {
             let found = keys().find(|&key| strings.text(key) == name);
             found.ok_or_else(|| unknown(name, keys().map(|key| strings.text(key))))
         };
-        let wanted = WantedLabels::new(labels);
-        let wanted = wanted.keys().iter().map(|(name, values)| Ok((number(name)?, values.clone())));
-        Ok(Self { wanted: wanted.collect::<Result<_, _>>()? })
+        let requested = LabelSelection::new(labels);
+        let requested = requested.keys().iter().map(|(name, values)| Ok((number(name)?, values.clone())));
+        Ok(Self { requested: requested.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a sample has the wanted labels. O(labels of the sample × wanted labels).
+    /// Whether a sample has the requested labels. O(labels of the sample × requested labels).
     pub(super) fn has(&self, sample: &Sample, strings: &NumberedStrings<'_>) -> bool {
-        self.wanted.iter().all(|(key, values)| {
+        self.requested.iter().all(|(key, values)| {
             let mut labels = sample.label.iter().filter(|label| label.key == *key);
             labels.any(|label| is_one_of(values, |value| is(label, value, strings)))
         })

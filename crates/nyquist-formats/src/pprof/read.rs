@@ -102,12 +102,12 @@ struct PprofReader<'a> {
 }
 
 impl<'a> PprofReader<'a> {
-    fn new(file: &'a message::Profile, wanted: Option<&str>) -> Result<Self, ReadError> {
+    fn new(file: &'a message::Profile, requested: Option<&str>) -> Result<Self, ReadError> {
         if file.sample_type.is_empty() {
             return Err(malformed("it has no sample types".into()));
         }
         let strings = NumberedStrings::new(&file.string_table);
-        let SelectedValues { values, measure, empty_default } = values(file, &strings, wanted)?;
+        let SelectedValues { values, measure, empty_default } = values(file, &strings, requested)?;
         let comment = file.comment.first().map_or("", |&comment| strings.text(comment));
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };
         let mut importer = Importer::new(product, "pprof");
@@ -204,7 +204,7 @@ impl<'a> PprofReader<'a> {
         for mapping in &self.file.mapping {
             let build_id = match mapping.build_id {
                 0 => ids.get(&mapping.filename).copied().unwrap_or(0),
-                stated => stated,
+                declared => declared,
             };
             let lib = *libs.entry((mapping.filename, build_id)).or_insert_with(|| {
                 let path = self.strings.text(mapping.filename);

@@ -34,13 +34,13 @@ pub(super) struct SelectedValues {
 pub(super) fn values(
     file: &message::Profile,
     strings: &NumberedStrings<'_>,
-    wanted: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<SelectedValues, ReadError> {
     let types: Vec<_> =
         file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
     let is = |name: &str| types.iter().position(|&(kind, _)| kind == name);
     let called = |name: &str| is(name).or_else(|| names_of_measure(name).iter().find_map(|name| is(name)));
-    let (index, default) = match wanted {
+    let (index, default) = match requested {
         Some(name) => (called(name).ok_or_else(|| not_there(name, &types))?, None),
         None => {
             let default = Some(strings.text(file.default_sample_type)).filter(|name| !name.is_empty());
@@ -57,7 +57,7 @@ pub(super) fn values(
     // Samples that come once per period of CPU time represent that time.
     let is_cpu_sample = matches!(kind, "samples" | "sample") && unit == Unit::Count && period.is_some();
     let is_cpu_time = unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu");
-    if wanted.is_none() && (is_cpu_sample || is_cpu_time) {
+    if requested.is_none() && (is_cpu_sample || is_cpu_time) {
         let main = if is_cpu_time {
             SelectedValue { index, factor, off_cpu: false }
         } else {
@@ -82,12 +82,12 @@ pub(super) fn values(
 }
 
 /// The default value, or the last one that is not 0 in all samples if the default one is.
-fn with_values(file: &message::Profile, default: usize, is_wanted: impl Fn(usize) -> bool) -> usize {
+fn with_values(file: &message::Profile, default: usize, is_requested: impl Fn(usize) -> bool) -> usize {
     let has_any = |index: usize| file.sample.iter().any(|it| it.value.get(index).is_some_and(|it| *it != 0));
     if has_any(default) {
         return default;
     }
-    (0..file.sample_type.len()).rev().find(|&index| is_wanted(index) && has_any(index)).unwrap_or(default)
+    (0..file.sample_type.len()).rev().find(|&index| is_requested(index) && has_any(index)).unwrap_or(default)
 }
 
 fn not_there(name: &str, types: &[(&str, &str)]) -> ReadError {
@@ -166,7 +166,7 @@ mod tests {
         types: &[(&str, &str)],
         period: &str,
         default: &str,
-        wanted: Option<&str>,
+        requested: Option<&str>,
     ) -> (Vec<SelectedValue>, Measure) {
         let mut file =
             message::Profile { string_table: vec![Vec::new()], period: 10, ..message::Profile::default() };
@@ -183,7 +183,7 @@ mod tests {
         file.period_type = Some(message::ValueType { kind: 0, unit });
         file.default_sample_type = string(default, &mut file);
         let SelectedValues { values, measure, .. } =
-            values(&file, &NumberedStrings::new(&file.string_table), wanted).unwrap();
+            values(&file, &NumberedStrings::new(&file.string_table), requested).unwrap();
         (values, measure)
     }
 

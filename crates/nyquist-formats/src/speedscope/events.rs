@@ -47,8 +47,8 @@ impl<Out: Write> EventWriter<'_, Out> {
     }
 
     /// Closes the innermost frames, and keeps `kept` outermost ones.
-    fn close(&mut self, kept: usize) -> io::Result<()> {
-        while self.open.len() > kept
+    fn close(&mut self, retained: usize) -> io::Result<()> {
+        while self.open.len() > retained
             && let Some(frame) = self.open.pop()
         {
             self.event('C', frame)?;

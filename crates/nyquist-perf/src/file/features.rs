@@ -27,8 +27,8 @@ pub mod feature {
     pub const CLOCKID: u32 = 23;
     pub const COMPRESSED: u32 = 27;
     pub const CLOCK_DATA: u32 = 29;
-    /// An extension: the filter of wanted samples. perf skips unknown features.
-    pub const NYQUIST_WANTED: u32 = 255;
+    /// An extension: the filter of requested samples. perf skips unknown features.
+    pub const NYQUIST_REQUESTED: u32 = 255;
 }
 
 /// Descriptions of the recording and the machine. Missing ones are empty.
@@ -60,9 +60,9 @@ pub struct Features {
     pub events: Vec<EventDescription>,
     /// The formats of tracepoints, as they are in the file (`TRACING_DATA`).
     pub tracing: Vec<u8>,
-    /// The filter of wanted samples, as words of the recorder. Empty if all are wanted, or if another
+    /// The filter of requested samples, as words of the recorder. Empty if all are requested, or if another
     /// recorder wrote the file.
-    pub wanted: Vec<String>,
+    pub requested: Vec<String>,
     /// Descriptions from Android's simpleperf, if it made the recording.
     pub simpleperf: Option<Box<SimplePerf>>,
 }
@@ -123,7 +123,7 @@ impl Features {
             feature::SAMPLE_TIME => self.sample_time = Some((cursor.u64("time")?, cursor.u64("time")?)),
             feature::TRACING_DATA => self.tracing = cursor.rest().to_vec(),
             feature::CMDLINE => parse_strings(cursor, &mut self.command_line)?,
-            feature::NYQUIST_WANTED => parse_strings(cursor, &mut self.wanted)?,
+            feature::NYQUIST_REQUESTED => parse_strings(cursor, &mut self.requested)?,
             feature::CLOCK_DATA => self.parse_clock(cursor)?,
             feature::BUILD_ID => while self.parse_build_id(cursor)? {},
             feature::EVENT_DESC => self.parse_events(cursor)?,

@@ -389,7 +389,7 @@ impl FileReader {
 
     /// Processes a record that simpleperf wrote for its readers. Some of these are split.
     fn simpleperf_record(&mut self, place: usize, next: NextRecord) {
-        let wanted = [
+        let requested = [
             simpleperf::record::KERNEL_SYMBOL,
             simpleperf::record::SPLIT,
             simpleperf::record::EVENT_ID,
@@ -402,7 +402,7 @@ impl FileReader {
             if let Ok(header) = Header::parse_in(&whole, self.order) {
                 self.simpleperf_body(header.kind, whole.get(Header::LEN..).unwrap_or_default());
             }
-        } else if wanted.contains(&kind) {
+        } else if requested.contains(&kind) {
             let body = stream.take_bytes(usize::try_from(next.more()).unwrap_or(usize::MAX));
             if kind == simpleperf::record::SPLIT {
                 self.split.extend(body);

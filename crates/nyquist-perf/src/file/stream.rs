@@ -292,11 +292,11 @@ impl RecordStream {
         }
         let rest = self.raw.rest().len();
         let mut piece = self.raw.renew_whole(PIECE_BYTES.max(len));
-        let wanted = self.left.map_or(piece.len() - rest, |left| {
+        let requested = self.left.map_or(piece.len() - rest, |left| {
             usize::try_from(left).unwrap_or(usize::MAX).min(piece.len() - rest)
         });
         let (read, error) =
-            read_up_to(&mut self.source, &mut piece[rest..rest + wanted], len.saturating_sub(rest));
+            read_up_to(&mut self.source, &mut piece[rest..rest + requested], len.saturating_sub(rest));
         piece.truncate(rest + read);
         self.offset += read as u64;
         self.left = self.left.map(|left| left - read as u64);

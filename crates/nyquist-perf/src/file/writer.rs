@@ -151,7 +151,10 @@ impl<W: Write + Seek> FileWriter<W> {
             (feature::SAMPLE_TIME, features.sample_time.map(pair)),
             (feature::CLOCKID, features.clock.map(|_| 1_u64.to_le_bytes().to_vec())),
             (feature::CLOCK_DATA, clock),
-            (feature::NYQUIST_WANTED, (!features.wanted.is_empty()).then(|| strings(&features.wanted))),
+            (
+                feature::NYQUIST_REQUESTED,
+                (!features.requested.is_empty()).then(|| strings(&features.requested)),
+            ),
         ];
         let sections = sections.into_iter().filter_map(|(number, bytes)| Some((number, bytes?)));
         // Sections are in the order of their numbers.

@@ -24,14 +24,14 @@ impl ProfileBuilder {
         profile.threads.retain(keep);
         let used: FxHashSet<_> = profile.threads.iter().map(|thread| thread.process).collect();
         let mut old = (0..).map(ProcessIndex::from_index);
-        let mut kept = Vec::new();
+        let mut retained = Vec::new();
         profile.processes.retain(|_| {
             let id = old.next();
             let keep = id.is_some_and(|id| used.contains(&id));
-            kept.extend(id.filter(|_| keep));
+            retained.extend(id.filter(|_| keep));
             keep
         });
-        let new: FxHashMap<_, _> = kept.into_iter().zip((0..).map(ProcessIndex::from_index)).collect();
+        let new: FxHashMap<_, _> = retained.into_iter().zip((0..).map(ProcessIndex::from_index)).collect();
         for thread in &mut profile.threads {
             thread.process = new[&thread.process];
         }

@@ -105,8 +105,8 @@ mod tests {
         let rows = IdleRows::new(&samples, 0, Some(MS));
         let times: Vec<_> = rows.iter().map(|row| row.time).collect();
         assert!(times.is_sorted(), "{times:?}");
-        let kept: Vec<_> = rows.iter().filter(|row| !is_idle_row(row)).collect();
-        assert_eq!(kept, samples.iter().collect::<Vec<_>>());
+        let retained: Vec<_> = rows.iter().filter(|row| !is_idle_row(row)).collect();
+        assert_eq!(retained, samples.iter().collect::<Vec<_>>());
         rows.iter().filter(is_idle_row).map(|row| (row.time / MS, row.stack)).collect()
     }
 

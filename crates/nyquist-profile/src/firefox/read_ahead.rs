@@ -44,13 +44,13 @@ fn read_all(mut input: impl Read, sender: &SyncSender<ReadResult>) {
         let read = input.by_ref().take(CHUNK_SIZE as u64).read_to_end(&mut chunk);
         // Data before an error is parsed before the error is reported.
         let is_last = chunk.len() < CHUNK_SIZE;
-        let is_wanted = sender.send(Ok(chunk)).is_ok();
+        let is_requested = sender.send(Ok(chunk)).is_ok();
         if let Err(error) = read {
             // If the receiver is gone, the error is not needed.
             let _ = sender.send(Err(error));
             return;
         }
-        if is_last || !is_wanted {
+        if is_last || !is_requested {
             return;
         }
     }

@@ -15,9 +15,9 @@ const PART_IN_ALL: u64 = 16;
 /// The fewest and the most buffers of a session on a machine with this many CPUs and bytes of memory.
 pub(crate) fn counts(cpus: usize, memory_bytes: u64) -> (u32, u32) {
     let cpus = (cpus as u64).max(1);
-    let count = |wanted: u64, part: u64| {
+    let count = |requested: u64, part: u64| {
         let allowed = memory_bytes / part / (u64::from(BUFFER_KB) << 10);
-        let count = cpus.saturating_mul(wanted).min(allowed).max(cpus.saturating_mul(MIN_BUFFERS_PER_CPU));
+        let count = cpus.saturating_mul(requested).min(allowed).max(cpus.saturating_mul(MIN_BUFFERS_PER_CPU));
         u32::try_from(count).unwrap_or(u32::MAX)
     };
     (count(MIN_BUFFERS, PART_AT_ONCE), count(MAX_BUFFERS, PART_IN_ALL))

@@ -130,9 +130,9 @@ mod tests {
         EventKind::Map(Mapping { pid: pid.map(Pid), start, len: 4096, offset, path, identity })
     }
 
-    fn kept(kept: &mut EventFilter, kinds: Vec<EventKind>) -> Vec<bool> {
+    fn retained(retained: &mut EventFilter, kinds: Vec<EventKind>) -> Vec<bool> {
         let event = |kind| Event { time: Timestamp(1), cpu: None, kind };
-        kinds.into_iter().map(|kind| kept.keeps(&event(kind))).collect()
+        kinds.into_iter().map(|kind| retained.keeps(&event(kind))).collect()
     }
 
     #[test]
@@ -148,18 +148,18 @@ mod tests {
             EventKind::SwitchIn { tid: Tid(14) },
             EventKind::SwitchIn { tid: Tid(21) },
         ];
-        assert_eq!(kept(&mut family, kinds), [false, true, true, false, true, true, true, false]);
+        assert_eq!(retained(&mut family, kinds), [false, true, true, false, true, true, true, false]);
         let mut processes: Vec<Pid> = family.processes().collect();
         processes.sort_unstable();
         assert_eq!(processes, [Pid(10), Pid(11), Pid(13)]);
-        assert_eq!(kept(&mut EventFilter::All, vec![fork((20, 21), 4), image(Some(9))]), [true, true]);
+        assert_eq!(retained(&mut EventFilter::All, vec![fork((20, 21), 4), image(Some(9))]), [true, true]);
     }
 
     #[test]
     fn images_are_kept_after_their_process_ends() {
         let mut family = EventFilter::family([10]);
         let kinds = vec![fork((11, 12), 10), exit((11, 12)), image(Some(11))];
-        assert_eq!(kept(&mut family, kinds), [true, true, true]);
+        assert_eq!(retained(&mut family, kinds), [true, true, true]);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let mut family = EventFilter::family([10]);
         family.begin(Timestamp(2));
         let kinds = vec![fork((10, 11), 4), fork((20, 21), 4), image(Some(10))];
-        assert_eq!(kept(&mut family, kinds), [true, false, true]);
+        assert_eq!(retained(&mut family, kinds), [true, false, true]);
     }
 
     #[test]
@@ -181,6 +181,6 @@ mod tests {
             fork((20, 12), 20),
             EventKind::SwitchIn { tid: Tid(12) },
         ];
-        assert_eq!(kept(&mut family, kinds), [true, true, false, false, false, false]);
+        assert_eq!(retained(&mut family, kinds), [true, true, false, false, false, false]);
     }
 }

@@ -3,10 +3,10 @@
 //! delivery and the filter of its events, and the end of the recording.
 
 mod buffers;
+mod denied;
 mod event_filter;
 mod record_format;
 mod recorder;
-mod refusal;
 mod session;
 mod sink;
 mod stale;
@@ -16,9 +16,9 @@ mod volume;
 
 #[cfg(windows)]
 pub(crate) use buffers::{BUFFER_KB, counts as buffer_counts};
+pub use denied::EtwDenied;
 #[cfg(windows)]
 pub(crate) use recorder::{EtwPlan, EventDecoder, SessionResult, StartedSession};
-pub use refusal::EtwRefusal;
 #[cfg(windows)]
 pub(crate) use session::{
     EtwSystem, EventDelivery, SessionLosses, SessionSettings, StackWalk, TraceSession, interval_within,

@@ -11,9 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 
+use super::denied::EtwDenied;
 use super::event_filter::EventFilter;
 use super::record_format;
-use super::refusal::EtwRefusal;
 use super::session::{EtwSystem, EventDelivery, SessionLosses, SessionSettings, TraceSession};
 use super::sink::{EventSink, SunkEvents};
 use crate::Chunk;
@@ -73,21 +73,21 @@ pub(crate) struct SessionResult {
     /// Whether the events ended before the recording.
     pub(crate) was_cut: bool,
     /// Why the events could not be delivered, if that is so.
-    pub(crate) failure: Option<EtwRefusal>,
+    pub(crate) failure: Option<EtwDenied>,
 }
 
 impl<S: TraceSession, M: EtwSystem> StartedSession<S, M> {
     /// Starts the session. If that fails, nothing is left of it.
-    pub(crate) fn open(mut session: S, machine: M, plan: EtwPlan) -> Result<Self, EtwRefusal> {
+    pub(crate) fn open(mut session: S, machine: M, plan: EtwPlan) -> Result<Self, EtwDenied> {
         let (sink, events) = EventSink::new();
         session.start(&plan.settings)?;
         let opened = session.events(sink);
         let sampled = opened.and_then(|delivery| Ok((delivery, session.sample(&plan.settings)?)));
         match sampled {
             Ok((delivery, interval_ns)) => Ok(Self { session, delivery, machine, plan, events, interval_ns }),
-            Err(refusal) => {
+            Err(denied) => {
                 session.stop();
-                Err(refusal)
+                Err(denied)
             }
         }
     }
@@ -130,7 +130,7 @@ struct EtwRecorder<S, M, D> {
     machine: M,
     decoder: D,
     plan: EtwPlan,
-    kept: EventFilter,
+    retained: EventFilter,
     events: SunkEvents,
     out: ChunkBuilder,
     began: u64,
@@ -162,15 +162,15 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     ) -> Self {
         let began = machine.now();
         // The session runs, so that it reports the processes that start from now on.
-        let mut kept =
+        let mut retained =
             if plan.named.is_empty() { EventFilter::All } else { EventFilter::family(machine.family()) };
-        kept.begin(Timestamp(began));
+        retained.begin(Timestamp(began));
         Self {
             session,
             machine,
             decoder,
             plan,
-            kept,
+            retained,
             events,
             out: ChunkBuilder::new(chunks, waiting),
             began,
@@ -183,7 +183,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     }
 
     /// Records until the recording ends.
-    fn run(mut self, delivering: JoinHandle<Result<(), EtwRefusal>>) -> SessionResult {
+    fn run(mut self, delivering: JoinHandle<Result<(), EtwDenied>>) -> SessionResult {
         let (reason, was_cut) = loop {
             if self.take_events() == DeliveryState::Complete {
                 break (EndReason::Stopped, true);
@@ -244,7 +244,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
             let time = event.time.0;
             // Events of others show as well that nothing older comes, while the recorded processes are idle.
             self.latest = self.latest.max(time);
-            if !self.kept.keeps(&event) {
+            if !self.retained.keeps(&event) {
                 continue;
             }
             // What ran before the recording or after it is only described.
@@ -298,8 +298,8 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     }
 
     fn are_descendants_alive(&mut self) -> bool {
-        let Self { kept, machine, plan, .. } = self;
-        let mut descendants = kept.processes().filter(|pid| !plan.named.contains(&pid.0));
+        let Self { retained, machine, plan, .. } = self;
+        let mut descendants = retained.processes().filter(|pid| !plan.named.contains(&pid.0));
         descendants.any(|pid| machine.lives(pid.0))
     }
 }

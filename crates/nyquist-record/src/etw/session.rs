@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::refusal::EtwRefusal;
+use super::denied::EtwDenied;
 use super::sink::EventSink;
 
 /// Nanoseconds in a second.
@@ -49,12 +49,12 @@ pub(crate) trait TraceSession: Send + 'static {
     type Delivery: EventDelivery;
 
     /// Stops the sessions that ended recorders have left behind, and starts this one.
-    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwRefusal>;
+    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwDenied>;
     /// Opens the events, which are to be copied to the sink.
-    fn events(&mut self, sink: EventSink) -> Result<Self::Delivery, EtwRefusal>;
+    fn events(&mut self, sink: EventSink) -> Result<Self::Delivery, EtwDenied>;
     /// Lets the kernel sample and walk stacks. Returns the time between two samples in nanoseconds, which may
     /// be longer than requested.
-    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal>;
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwDenied>;
     /// What was lost so far.
     fn lost(&mut self) -> SessionLosses;
     /// Stops the session if it runs. What it has recorded until now is still delivered. Returns what was lost
@@ -65,7 +65,7 @@ pub(crate) trait TraceSession: Send + 'static {
 /// The events of a session.
 pub(crate) trait EventDelivery: Send + 'static {
     /// Copies all events to the sink, until the session has stopped and everything is delivered.
-    fn run(self) -> Result<(), EtwRefusal>;
+    fn run(self) -> Result<(), EtwDenied>;
 }
 
 /// The machine on which is recorded.

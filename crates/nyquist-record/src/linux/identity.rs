@@ -57,12 +57,12 @@ pub fn become_user(user: &Credentials) -> io::Result<()> {
 /// user's rights ([`as_user`]) keeps those to change users: [`become_user`] changes all threads, and each must be
 /// allowed to. Does nothing for root with root's own rights.
 pub fn give_up_capabilities() -> io::Result<()> {
-    let kept = match (effective_user(), file_user()) {
+    let retained = match (effective_user(), file_user()) {
         (0, 0) => return Ok(()),
         (0, _) => Capabilities::of_thread()?.permitted & TO_CHANGE_USER,
         _ => 0,
     };
-    Capabilities { effective: kept, permitted: kept, inheritable: 0 }.set_of_thread()
+    Capabilities { effective: retained, permitted: retained, inheritable: 0 }.set_of_thread()
 }
 
 fn is_for_good(user: &Credentials) -> io::Result<bool> {
@@ -133,8 +133,8 @@ mod tests {
     /// The kernel's status of the calling thread.
     fn state() -> Vec<String> {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-        let wanted = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:"];
-        let lines = status.lines().filter(|line| wanted.iter().any(|name| line.starts_with(name)));
+        let requested = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:"];
+        let lines = status.lines().filter(|line| requested.iter().any(|name| line.starts_with(name)));
         lines.map(|line| line.trim().to_owned()).collect()
     }
 
@@ -196,8 +196,8 @@ mod tests {
             });
             started.join().unwrap()
         });
-        let kept = format!("{TO_CHANGE_USER:016x}");
-        assert_eq!(inside.unwrap()[3..], [format!("CapPrm:\t{kept}"), format!("CapEff:\t{kept}")]);
+        let retained = format!("{TO_CHANGE_USER:016x}");
+        assert_eq!(inside.unwrap()[3..], [format!("CapPrm:\t{retained}"), format!("CapEff:\t{retained}")]);
         assert_eq!(state(), before);
         give_up_capabilities().unwrap();
         assert_eq!(state(), before, "root with its own rights keeps them");

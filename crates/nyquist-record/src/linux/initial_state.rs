@@ -45,7 +45,7 @@ fn maps_text(pid: Pid, most: u64) -> Vec<u8> {
     if most == 0 {
         return Vec::new();
     }
-    let mut text = target_access::targets().mappings(Pid(proc::living_thread(pid)), most);
+    let mut text = target_access::targets().mappings(Pid(proc::live_thread(pid)), most);
     text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
     text
 }

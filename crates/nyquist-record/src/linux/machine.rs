@@ -37,11 +37,11 @@ pub struct Machine {
     /// Why the kernel's tracepoints cannot be read, and what would permit it.
     pub lack_of_tracepoints: Option<(String, &'static str)>,
     /// The kB of memory per CPU for rings of the largest useful size.
-    pub wanted_ring_kb: u64,
+    pub requested_ring_kb: u64,
     /// What `perf_event_open` allows for a launched command, or why it allows nothing.
-    pub perf: Result<PerfAccess, AccessRefusal>,
+    pub perf: Result<PerfAccess, AccessDenied>,
     /// Whether a launched command can be traced, or why not.
-    pub ptrace: Result<(), AccessRefusal>,
+    pub ptrace: Result<(), AccessDenied>,
 }
 
 /// Settings below `/proc/sys/kernel`; `None` for those that the kernel does not have.
@@ -132,14 +132,14 @@ pub struct PerfAccess {
 
 /// Why something is not possible, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessRefusal {
+pub struct AccessDenied {
     /// The reason, as text without a full stop.
     pub reason: String,
     /// Advice for the user.
     pub advice: Vec<String>,
 }
 
-impl AccessRefusal {
+impl AccessDenied {
     /// The advice of this refusal and of another, without duplicates.
     pub fn advice_with(&self, other: &Self) -> Vec<String> {
         let others = other.advice.iter().filter(|line| !self.advice.contains(line));
@@ -147,7 +147,7 @@ impl AccessRefusal {
     }
 }
 
-impl From<backend::OpenError> for AccessRefusal {
+impl From<backend::OpenError> for AccessDenied {
     fn from(error: backend::OpenError) -> Self {
         Self { reason: error.to_string(), advice: error.advice() }
     }
@@ -172,7 +172,7 @@ impl Machine {
             is_filtered: is_filtered(&status),
             shows_kernel_addresses: !kernel::addresses_are_hidden(),
             lack_of_tracepoints: EventSources::of_machine().lack_of_tracepoints(),
-            wanted_ring_kb: ring_kb(cpus),
+            requested_ring_kb: ring_kb(cpus),
             perf: try_perf(),
             ptrace: try_ptrace(),
         }
@@ -208,7 +208,7 @@ pub fn is_root() -> bool {
 }
 
 /// The kB of memory per CPU for rings of the largest useful size.
-pub fn wanted_ring_kb() -> u64 {
+pub fn requested_ring_kb() -> u64 {
     ring_kb(online_cpus())
 }
 
@@ -234,7 +234,7 @@ fn ring_kb(cpus: usize) -> u64 {
     (pages * page / 1024) as u64
 }
 
-fn try_perf() -> Result<PerfAccess, AccessRefusal> {
+fn try_perf() -> Result<PerfAccess, AccessDenied> {
     match try_backend(BackendChoice::Perf)? {
         backend::RecordingOutcome::Perf(outcome) => Ok(PerfAccess {
             trigger: outcome.trigger,
@@ -248,19 +248,19 @@ fn try_perf() -> Result<PerfAccess, AccessRefusal> {
             ring_bytes: outcome.sample_ring_bytes,
         }),
         backend::RecordingOutcome::Ptrace(_) => {
-            Err(AccessRefusal { reason: "ptrace stood in".to_owned(), advice: vec![] })
+            Err(AccessDenied { reason: "ptrace stood in".to_owned(), advice: vec![] })
         }
     }
 }
 
-fn try_ptrace() -> Result<(), AccessRefusal> {
+fn try_ptrace() -> Result<(), AccessDenied> {
     try_backend(BackendChoice::Ptrace).map(drop)
 }
 
 /// Prepares a backend for a process that never starts. Both are dropped at the end of this function, the
 /// backend first: otherwise, the end of the traced process would wait for its tracer.
-fn try_backend(choice: BackendChoice) -> Result<backend::RecordingOutcome, AccessRefusal> {
-    let no_process = |reason: String| AccessRefusal { reason, advice: Vec::new() };
+fn try_backend(choice: BackendChoice) -> Result<backend::RecordingOutcome, AccessDenied> {
+    let no_process = |reason: String| AccessDenied { reason, advice: Vec::new() };
     let command = Command::from_words([OsStr::new("true").to_owned()]);
     let command = command.ok_or_else(|| no_process("there is no command to try".to_owned()))?;
     let child = launch::prepare(&command).map_err(|error| no_process(error.to_string()))?;

@@ -125,11 +125,11 @@ pub(crate) fn all_processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes with a wanted name, except this one. The name is that of the main thread, or that of the
+/// The processes with a requested name, except this one. The name is that of the main thread, or that of the
 /// program's file if the kernel has truncated it.
-pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+pub fn named(is_requested: impl Fn(&str) -> bool) -> Vec<Pid> {
     let others = all_processes().filter(|pid| *pid != std::process::id());
-    others.filter(|pid| process_names(*pid).iter().any(|name| is_wanted(name))).map(Pid).collect()
+    others.filter(|pid| process_names(*pid).iter().any(|name| is_requested(name))).map(Pid).collect()
 }
 
 fn process_names(pid: u32) -> Vec<String> {
@@ -187,7 +187,7 @@ pub(crate) fn thread_has_ended(tid: u32) -> bool {
 }
 
 /// The thread that gives access to a process's memory: the main thread, unless it has ended before others.
-pub(crate) fn living_thread(pid: Pid) -> u32 {
+pub(crate) fn live_thread(pid: Pid) -> u32 {
     if !thread_has_ended(pid.0) {
         return pid.0;
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nyquist_convert::event::{MappedFile, Pid};
 
 use super::backend::{self, Backend, BackendChoice};
-use super::machine::AccessRefusal;
+use super::machine::AccessDenied;
 use super::options::{Options, RecordingTarget};
 use super::sys::beneath::{PathHandle, at_once};
 use super::{proc, ptrace};
@@ -33,9 +33,9 @@ pub struct ProcessFacts {
     /// Its files mapped as code, by path; `None` if this may not be read.
     pub modules: Option<Vec<MappedCodeFile>>,
     /// Whether `perf_event_open` can open events for it.
-    pub perf: Result<(), AccessRefusal>,
+    pub perf: Result<(), AccessDenied>,
     /// Whether it may be traced.
-    pub ptrace: Result<(), AccessRefusal>,
+    pub ptrace: Result<(), AccessDenied>,
 }
 
 /// A file that a process has mapped as code.
@@ -68,7 +68,7 @@ impl ProcessFacts {
                 None,
             )
             .map(drop)
-            .map_err(AccessRefusal::from),
+            .map_err(AccessDenied::from),
             ptrace: ptrace::may_trace(pid).map_err(|error| backend::OpenError::from(error).into()),
         })
     }

@@ -95,10 +95,10 @@ impl RecordedEvent {
             let (interval, filter) = (SampleInterval::Period(1), filter.map(str::to_owned));
             Some(Self { event, interval, filter, format: Some(format), purpose })
         };
-        let wanted = |(_, purpose, _): &(&str, Purpose, _)| {
+        let requested = |(_, purpose, _): &(&str, Purpose, _)| {
             *purpose != Purpose::Wakeups || namespaces::is_first_of_processes()
         };
-        named.into_iter().filter(wanted).filter_map(recorded).collect()
+        named.into_iter().filter(requested).filter_map(recorded).collect()
     }
 
     /// Whether the user did not request it, so that a recording can continue without it.

@@ -84,7 +84,7 @@ impl RingLimits {
         let cpus = self.cpus.max(1) as u64;
         let totals = (TOTALS_PAGES as u64 + 1) * page;
         let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
-        let largest = self.wanted_ring().min(MAX_TOTAL_BYTES / cpus);
+        let largest = self.requested_ring().min(MAX_TOTAL_BYTES / cpus);
         let sample_rings = 1 + u64::from(self.has_additional_events);
         // Each ring has a control page besides its records.
         let room = each.saturating_sub(MIN_SIDEBAND_BYTES + page) / sample_rings;
@@ -99,7 +99,7 @@ impl RingLimits {
     }
 
     /// The size of a CPU's ring for samples if there is no memory limit.
-    fn wanted_ring(&self) -> u64 {
+    fn requested_ring(&self) -> u64 {
         let record = match self.copies {
             Copies::Fixed(bytes) => u64::from(bytes.min(MAX_STACK_COPY)) + SAMPLE_OVERHEAD,
             Copies::Largest => MAX_RECORD_BYTES,
@@ -142,7 +142,7 @@ impl RingLimits {
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
-        let wanted = if holds_ms(MAX_RECORD_BYTES) >= self.held_deep_ms() {
+        let requested = if holds_ms(MAX_RECORD_BYTES) >= self.held_deep_ms() {
             MAX_STACK_COPY
         } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
             SMALLER_STACK
@@ -152,7 +152,7 @@ impl RingLimits {
         let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
         let stack_bytes = match self.copies {
             Copies::Fixed(bytes) => bytes.min(MAX_STACK_COPY).next_multiple_of(8),
-            Copies::Largest => wanted,
+            Copies::Largest => requested,
             Copies::None => 0,
         };
         RingPlan { stack_bytes: stack_bytes.min(most), ..plan }

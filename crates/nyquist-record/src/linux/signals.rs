@@ -63,8 +63,8 @@ impl Requests {
     pub fn take_over() -> io::Result<Self> {
         let all = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp, EndSignal::Quit];
         let numbers = all.map(EndSignal::number);
-        let wanted: Vec<_> = numbers.into_iter().filter(|&number| !signals::is_ignored(number)).collect();
-        Ok(Self { descriptor: signals::Descriptor::new(&wanted)? })
+        let requested: Vec<_> = numbers.into_iter().filter(|&number| !signals::is_ignored(number)).collect();
+        Ok(Self { descriptor: signals::Descriptor::new(&requested)? })
     }
 
     /// Waits until a request can be taken. May return early.

@@ -14,14 +14,14 @@ use thiserror::Error;
 use super::Command;
 use super::pure::child::{ChildCalls, ChildProcess, ReapedChild};
 use super::pure::copies::ProgramCopy;
+use super::pure::denied::ProgramFacts;
 use super::pure::launching::{self, LaunchCalls, LaunchedChild, NotLaunched, SignedCopy};
 use super::pure::program_file::{self, FileCalls};
-use super::pure::refusal::ProgramFacts;
 use super::pure::status;
 use super::sign::sign_copy;
 use super::sys::{file, spawn, task};
 use super::system::facts;
-use crate::suspend::system::SamplingRefusal;
+use crate::suspend::system::SamplingDenied;
 
 pub use super::pure::child::ChildExit;
 pub use super::pure::status::ExitStatus;
@@ -105,10 +105,10 @@ pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
             Ok(SuspendedChild { process: Arc::new(CommandProcess { child, _copy: copy }), program, notice })
         }
         Err(NotLaunched::Exec(source)) => Err(exec(source)),
-        Err(NotLaunched::Refused(SamplingRefusal::Refused { reason, advice })) => {
+        Err(NotLaunched::Refused(SamplingDenied::Refused { reason, advice })) => {
             Err(LaunchError::Refused { program, reason, advice })
         }
-        Err(NotLaunched::Refused(SamplingRefusal::Gone)) => Err(exec(io::ErrorKind::NotFound.into())),
+        Err(NotLaunched::Refused(SamplingDenied::Gone)) => Err(exec(io::ErrorKind::NotFound.into())),
     }
 }
 
@@ -173,8 +173,8 @@ impl Launcher {
         let words = [&command.program].into_iter().chain(&command.args);
         let arguments = words.map(|word| Ok(CString::new(word.as_bytes())?)).collect::<io::Result<_>>()?;
         let is_set = |name: &OsStr| command.env.iter().any(|(given, _)| given == name);
-        let kept = env::vars_os().filter(|(name, _)| !is_set(name));
-        let variables = kept.chain(command.env.iter().cloned());
+        let retained = env::vars_os().filter(|(name, _)| !is_set(name));
+        let variables = retained.chain(command.env.iter().cloned());
         let environment =
             variables.map(|(name, value)| assignment(name, &value)).collect::<io::Result<_>>()?;
         Ok(Self { arguments, environment })

@@ -2,17 +2,17 @@
 
 use nyquist_convert::event::Pid;
 
-use super::pure::names::has_wanted_name;
+use super::pure::names::has_requested_name;
 use super::sys::process;
 
 /// The command that lists processes.
 pub(crate) const LISTING_COMMAND: &str = "ps -ax";
 
-/// The processes with a wanted name, except this one. The name is that of the program's file, or the one that
+/// The processes with a requested name, except this one. The name is that of the program's file, or the one that
 /// the process goes by.
-pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+pub fn named(is_requested: impl Fn(&str) -> bool) -> Vec<Pid> {
     let is_named =
-        |pid: &u32| has_wanted_name(process::path(*pid).as_deref(), || process::name(*pid), &is_wanted);
+        |pid: &u32| has_requested_name(process::path(*pid).as_deref(), || process::name(*pid), &is_requested);
     let others = process::all().into_iter().filter(|pid| *pid != std::process::id());
     others.filter(is_named).map(Pid).collect()
 }

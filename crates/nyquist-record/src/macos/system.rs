@@ -10,18 +10,18 @@ use std::{fs, io};
 
 use nyquist_convert::event::Registers;
 
+use super::pure::denied::ProgramFacts;
 use super::pure::listing::{ProcessListing, ProcessTree};
 use super::pure::names::file_name;
 use super::pure::opening::{self, OpenedProcess, TaskCalls};
 use super::pure::process_status::ProcessStatus;
-use super::pure::refusal::ProgramFacts;
 use super::pure::{copies, modules};
 use super::sys::port::Port;
 use super::sys::queue::Flag;
 use super::sys::thread::ThreadRegisters;
 use super::sys::{clock, memory, process, task, thread};
 use crate::suspend::system::{
-    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingDenied, StoppedRegisters,
     System,
 };
 
@@ -124,7 +124,7 @@ impl System for MacOs {
         }
     }
 
-    fn has_new_program(&mut self, process: &OpenedProcess<Port>) -> Result<bool, SamplingRefusal> {
+    fn has_new_program(&mut self, process: &OpenedProcess<Port>) -> Result<bool, SamplingDenied> {
         process.take_new_program()
     }
 
@@ -135,9 +135,9 @@ impl System for MacOs {
         Some(hasher.finish())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<OpenedProcess<Port>, SamplingRefusal> {
+    fn open_process(&mut self, pid: u32) -> Result<OpenedProcess<Port>, SamplingDenied> {
         // Its children may be sampled, even if it may not.
-        self.listing.follow(pid, opening::living(&SystemCalls, pid)?.began);
+        self.listing.follow(pid, opening::live(&SystemCalls, pid)?.began);
         opening::open(&SystemCalls, std::process::id(), pid)
     }
 

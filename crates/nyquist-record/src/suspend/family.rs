@@ -63,9 +63,9 @@ impl ProcessFamily {
     }
 
     fn note_ends(&mut self, listed: &[ListedProcess]) {
-        let living: HashMap<u32, &ListedProcess> = listed.iter().map(|it| (it.pid, it)).collect();
+        let live: HashMap<u32, &ListedProcess> = listed.iter().map(|it| (it.pid, it)).collect();
         for (pid, member) in &mut self.members {
-            match living.get(pid) {
+            match live.get(pid) {
                 Some(process) if member.began.is_none() => member.began = Some(process.began),
                 Some(process) if member.is(process) => {}
                 _ => member.lives = false,

@@ -98,8 +98,8 @@ impl Images {
     }
 
     fn remove_all_but(&mut self, listed: &[ListedImage]) -> Vec<Range<u64>> {
-        let living: HashMap<u64, u64> = listed.iter().map(|image| (image.start, image.stamp)).collect();
-        let gone = self.by_start.extract_if(.., |start, image| living.get(start) != Some(&image.stamp));
+        let live: HashMap<u64, u64> = listed.iter().map(|image| (image.start, image.stamp)).collect();
+        let gone = self.by_start.extract_if(.., |start, image| live.get(start) != Some(&image.stamp));
         gone.map(|(start, image)| start..image.end).collect()
     }
 }

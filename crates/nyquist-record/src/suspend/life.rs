@@ -11,7 +11,7 @@ use super::made_code::MadeCode;
 use super::process::SampledProcess;
 use super::recorded_thread::RecordedThread;
 use super::sampler::{MIN_LISTING_NS, Sampler};
-use super::system::{ListedProcess, ListedThread, SamplingRefusal, System};
+use super::system::{ListedProcess, ListedThread, SamplingDenied, System};
 
 /// The longest time between two listings, in nanoseconds.
 const MAX_LISTING_NS: u64 = 100_000_000;
@@ -58,7 +58,7 @@ impl<S: System> Sampler<S> {
         let (pid, parent) = (listed.pid, listed.parent);
         let process = match self.system.open_process(pid) {
             Ok(process) => process,
-            Err(refusal) => return self.note_refused(*listed, refusal, now),
+            Err(denied) => return self.note_refused(*listed, denied, now),
         };
         self.refused.remove(pid);
         let former = self.processes.insert(pid, SampledProcess::new(process));
@@ -70,13 +70,13 @@ impl<S: System> Sampler<S> {
         }
     }
 
-    fn note_refused(&mut self, listed: ListedProcess, refusal: SamplingRefusal, now: u64) {
+    fn note_refused(&mut self, listed: ListedProcess, denied: SamplingDenied, now: u64) {
         let stamp = self.system.program_stamp(listed.pid);
-        self.refused.note(listed, refusal, stamp, now);
+        self.refused.note(listed, denied, stamp, now);
     }
 
     /// Ends the threads of a process that executes a program that may not be sampled.
-    fn refuse(&mut self, pid: u32, refusal: SamplingRefusal, now: u64) {
+    fn refuse(&mut self, pid: u32, denied: SamplingDenied, now: u64) {
         for task in self.tasks.remove(|task| task.pid == pid) {
             self.end(task, now);
         }
@@ -84,7 +84,7 @@ impl<S: System> Sampler<S> {
             (process.is_refused, process.has_samples) = (true, false);
         }
         if let Some(listed) = self.listed.iter().find(|listed| listed.pid == pid).copied() {
-            self.note_refused(listed, refusal, now);
+            self.note_refused(listed, denied, now);
         }
     }
 
@@ -108,10 +108,10 @@ impl<S: System> Sampler<S> {
 
     /// Ends the processes that are not listed any more. Their numbers may be those of other processes.
     fn forget_ended(&mut self, listed: &[ListedProcess], now: u64) {
-        let living: HashSet<u32> =
+        let live: HashSet<u32> =
             listed.iter().filter(|process| self.family.has(process)).map(|process| process.pid).collect();
-        self.refused.keep(&living);
-        let is_gone = |pid: &u32| !living.contains(pid);
+        self.refused.keep(&live);
+        let is_gone = |pid: &u32| !live.contains(pid);
         let gone: Vec<u32> = self.processes.keys().copied().filter(is_gone).collect();
         for pid in gone {
             for task in self.tasks.remove(|task| task.pid == pid) {
@@ -133,14 +133,14 @@ impl<S: System> Sampler<S> {
         let carried_ns = match self.system.has_new_program(&process.handle) {
             Ok(true) => self.leave_program(pid, now),
             Ok(false) => 0,
-            Err(refusal) => {
-                self.refuse(pid, refusal, now);
+            Err(denied) => {
+                self.refuse(pid, denied, now);
                 self.listed_threads = listed;
                 return;
             }
         };
-        let living: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
-        for task in self.tasks.remove(|task| task.pid == pid && !living.contains(&task.tid)) {
+        let live: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
+        for task in self.tasks.remove(|task| task.pid == pid && !live.contains(&task.tid)) {
             self.end(task, now);
         }
         let known: HashSet<u32> =

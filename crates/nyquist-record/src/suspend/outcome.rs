@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::LeftOut;
 use super::here::LISTING_COMMAND;
-use super::system::SamplingRefusal;
+use super::system::SamplingDenied;
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,10 +166,10 @@ pub enum OpenError {
     },
     /// The kernel's events are not recorded.
     #[cfg(windows)]
-    #[error("{refusal}")]
+    #[error("{denied}")]
     Etw {
         /// Why.
-        refusal: crate::etw::EtwRefusal,
+        denied: crate::etw::EtwDenied,
         /// Whether the target can be recorded by suspending its threads as well.
         by_suspending: bool,
     },
@@ -191,10 +191,10 @@ pub enum OpenError {
 
 impl OpenError {
     /// The error of a process that cannot be opened.
-    pub(crate) fn of((pid, refusal): (Pid, SamplingRefusal)) -> Self {
-        match refusal {
-            SamplingRefusal::Gone => Self::NoSuchProcess { pid },
-            SamplingRefusal::Refused { reason, advice } => Self::Refused { pid, reason, advice },
+    pub(crate) fn of((pid, denied): (Pid, SamplingDenied)) -> Self {
+        match denied {
+            SamplingDenied::Gone => Self::NoSuchProcess { pid },
+            SamplingDenied::Refused { reason, advice } => Self::Refused { pid, reason, advice },
         }
     }
 
@@ -214,7 +214,7 @@ impl OpenError {
             )],
             Self::Refused { advice, .. } => advice.iter().cloned().collect(),
             #[cfg(windows)]
-            Self::Etw { refusal, by_suspending } => refusal.advice(*by_suspending),
+            Self::Etw { denied, by_suspending } => denied.advice(*by_suspending),
             Self::Itself { .. } | Self::System { .. } => Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use nyquist_convert::event::Pid;
 
 use super::process::LeftOut;
 use super::sampler::{Sampler, SamplerResult, SamplingPlan};
-use super::system::{SamplingRefusal, System};
+use super::system::{SamplingDenied, System};
 use crate::Chunk;
 use crate::recording_thread::RecordingThread;
 
@@ -30,7 +30,7 @@ where
     S::Thread: Send,
 {
     /// Opens the processes of the plan and their descendants.
-    pub(crate) fn open(system: S, plan: SamplingPlan) -> Result<Self, (Pid, SamplingRefusal)> {
+    pub(crate) fn open(system: S, plan: SamplingPlan) -> Result<Self, (Pid, SamplingDenied)> {
         let (sender, chunks) = channel();
         let waiting = Arc::default();
         let sampler = Sampler::open(system, plan, sender, Arc::clone(&waiting))?;

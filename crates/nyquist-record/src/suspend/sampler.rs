@@ -14,7 +14,7 @@ use super::family::ProcessFamily;
 use super::process::{LeftOut, SampledProcess};
 use super::recorded_thread::RecordedThreads;
 use super::refused::RefusedProcesses;
-use super::system::{ListedProcess, ListedThread, SamplingRefusal, System};
+use super::system::{ListedProcess, ListedThread, SamplingDenied, System};
 use crate::Chunk;
 use crate::chunk_builder::ChunkBuilder;
 use crate::end_reason::EndReason;
@@ -92,11 +92,11 @@ impl<S: System> Sampler<S> {
         plan: SamplingPlan,
         chunks: Sender<Chunk>,
         waiting: Arc<AtomicUsize>,
-    ) -> Result<Self, (Pid, SamplingRefusal)> {
+    ) -> Result<Self, (Pid, SamplingDenied)> {
         let now = system.now();
         let mut processes = HashMap::new();
         for pid in &plan.pids {
-            let process = system.open_process(*pid).map_err(|refusal| (Pid(*pid), refusal))?;
+            let process = system.open_process(*pid).map_err(|denied| (Pid(*pid), denied))?;
             processes.insert(*pid, SampledProcess::new(process));
         }
         let mut sampler = Self {
@@ -169,8 +169,8 @@ impl<S: System> Sampler<S> {
     /// Lists processes and threads when that is due. A thread that seems to have ended shortens the pause, and
     /// not more: one that stays listed and can never be suspended would make each look list the machine.
     fn list_from_time_to_time(&mut self, now: u64) {
-        let is_wanted = self.wants_listing && now >= self.listed_at.saturating_add(MIN_LISTING_NS);
-        if now >= self.next_listing || is_wanted {
+        let is_requested = self.wants_listing && now >= self.listed_at.saturating_add(MIN_LISTING_NS);
+        if now >= self.next_listing || is_requested {
             self.list(now);
             self.listed_at = self.system.now();
         }

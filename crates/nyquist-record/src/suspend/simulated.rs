@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nyquist_convert::event::{MappedFile, Registers};
 
 use super::system::{
-    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingDenied, StoppedRegisters,
     System,
 };
 
@@ -135,8 +135,8 @@ impl SimProcess {
     }
 }
 
-fn refused(pid: u32) -> SamplingRefusal {
-    SamplingRefusal::Refused { reason: format!("{pid} is refused"), advice: None }
+fn refused(pid: u32) -> SamplingDenied {
+    SamplingDenied::Refused { reason: format!("{pid} is refused"), advice: None }
 }
 
 impl SimThread {
@@ -188,7 +188,7 @@ impl SimMachine {
     }
 
     /// The process of a thread, if both live.
-    fn living(&mut self, tid: u32) -> Option<(&mut SimProcess, u64)> {
+    fn live(&mut self, tid: u32) -> Option<(&mut SimProcess, u64)> {
         let now = self.now;
         let has = |process: &&mut SimProcess| {
             process.lives(now) && process.threads.get(&tid).is_some_and(|thread| thread.lives(now))
@@ -237,8 +237,8 @@ impl System for SimSystem {
         machine.listings += 1;
         let listed_at = machine.now + machine.listing_ns;
         machine.advance(listed_at);
-        let living = machine.processes.iter().filter(|(_, process)| process.lives(machine.now));
-        out.extend(living.map(|(pid, process)| ListedProcess {
+        let live = machine.processes.iter().filter(|(_, process)| process.lives(machine.now));
+        out.extend(live.map(|(pid, process)| ListedProcess {
             pid: *pid,
             parent: process.parent,
             began: process.begins,
@@ -249,8 +249,8 @@ impl System for SimSystem {
     fn list_threads(&mut self, pid: u32, _: &u32, out: &mut Vec<ListedThread>) {
         let machine = self.0.borrow();
         let Some(process) = machine.processes.get(&pid) else { return };
-        let living = process.threads.iter().filter(|(_, thread)| thread.lives(machine.now));
-        out.extend(living.map(|(tid, thread)| ListedThread {
+        let live = process.threads.iter().filter(|(_, thread)| thread.lives(machine.now));
+        out.extend(live.map(|(tid, thread)| ListedThread {
             tid: *tid,
             began: thread.began,
             turns: 0,
@@ -258,7 +258,7 @@ impl System for SimSystem {
         }));
     }
 
-    fn has_new_program(&mut self, pid: &u32) -> Result<bool, SamplingRefusal> {
+    fn has_new_program(&mut self, pid: &u32) -> Result<bool, SamplingDenied> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
         let Some(process) = machine.processes.get_mut(pid) else { return Ok(false) };
@@ -274,11 +274,11 @@ impl System for SimSystem {
         Some(process.executed.into())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<u32, SamplingRefusal> {
+    fn open_process(&mut self, pid: u32) -> Result<u32, SamplingDenied> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
         let process = machine.processes.get_mut(&pid).filter(|process| process.lives(now));
-        let process = process.ok_or(SamplingRefusal::Gone)?;
+        let process = process.ok_or(SamplingDenied::Gone)?;
         process.openings += 1;
         if process.refused.contains(&now) { Err(refused(pid)) } else { Ok(pid) }
     }
@@ -326,7 +326,7 @@ impl System for SimSystem {
     }
 
     fn open_thread(&mut self, _: &u32, tid: u32) -> Option<u32> {
-        self.0.borrow_mut().living(tid).map(|_| tid)
+        self.0.borrow_mut().live(tid).map(|_| tid)
     }
 
     fn thread_name(&mut self, thread: &u32) -> Option<String> {
@@ -360,7 +360,7 @@ impl System for SimSystem {
 
     fn suspend(&mut self, thread: &u32) -> bool {
         let mut machine = self.0.borrow_mut();
-        let Some((process, now)) = machine.living(*thread) else { return false };
+        let Some((process, now)) = machine.live(*thread) else { return false };
         if process.threads.get(thread).is_some_and(|thread| thread.is_protected) {
             return false;
         }
@@ -379,7 +379,7 @@ impl System for SimSystem {
 
     fn registers(&mut self, thread: &u32) -> Option<SimRegisters> {
         let mut machine = self.0.borrow_mut();
-        let (process, now) = machine.living(*thread)?;
+        let (process, now) = machine.live(*thread)?;
         let thread = process.threads.get(thread)?;
         assert!(thread.is_suspended, "it runs");
         let ip = if thread.runs(now) { PROGRAM.start } else { LIBRARY.start };

@@ -53,7 +53,7 @@ pub(crate) struct LoadedModule {
 
 /// Why a process cannot be sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SamplingRefusal {
+pub(crate) enum SamplingDenied {
     /// It has ended, or never was.
     Gone,
     /// The system refuses it, for this reason and with this advice.
@@ -93,7 +93,7 @@ pub(crate) trait System {
     /// Whether a process was found to execute another program when its threads were last listed. The listed
     /// threads are those of the new program. An error if that program may not be sampled: then no threads were
     /// listed.
-    fn has_new_program(&mut self, _process: &Self::Process) -> Result<bool, SamplingRefusal> {
+    fn has_new_program(&mut self, _process: &Self::Process) -> Result<bool, SamplingDenied> {
         Ok(false)
     }
     /// A number that changes when a process executes another program, if the system provides that.
@@ -102,7 +102,7 @@ pub(crate) trait System {
     }
 
     /// Opens a process to be sampled.
-    fn open_process(&mut self, pid: u32) -> Result<Self::Process, SamplingRefusal>;
+    fn open_process(&mut self, pid: u32) -> Result<Self::Process, SamplingDenied>;
     /// The name of a process's program.
     fn process_name(&mut self, process: &Self::Process) -> Option<String>;
     /// Whether a process has ended.

@@ -9,7 +9,7 @@ use nyquist_convert::event::{Event, EventKind, Sample, SampleState, UserStack};
 
 use super::sampler::{Sampler, SamplerResult, SamplingPlan};
 use super::simulated::{MS, SimActivity, SimMachine, SimProcess, SimSystem};
-use super::system::SamplingRefusal;
+use super::system::SamplingDenied;
 use crate::end_reason::EndReason;
 
 const SECOND: u64 = 1000 * MS;
@@ -266,8 +266,8 @@ fn a_named_process_that_is_refused_is_an_error() {
         let system = machine(0, &[(10, refused.clone())]);
         Sampler::open(system, plan(&[pid], 1), channel().0, Arc::default()).map(|_| ()).unwrap_err().1
     };
-    assert!(matches!(open(10), SamplingRefusal::Refused { .. }));
-    assert_eq!(open(11), SamplingRefusal::Gone);
+    assert!(matches!(open(10), SamplingDenied::Refused { .. }));
+    assert_eq!(open(11), SamplingDenied::Gone);
 }
 
 #[test]

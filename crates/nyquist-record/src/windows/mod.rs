@@ -17,7 +17,7 @@ pub use sys::process::Preference;
 
 pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
-pub use crate::etw::EtwRefusal;
+pub use crate::etw::EtwDenied;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::options::{Options, RecordingTarget};
 pub use crate::suspend::outcome::{Notice, OpenError, RecordingOutcome, SampledBy};

@@ -8,12 +8,12 @@ use super::sys::process;
 /// The command that lists processes.
 pub(crate) const LISTING_COMMAND: &str = "tasklist";
 
-/// The processes with a wanted name, except this one. The name is that of the program's file, with and without
+/// The processes with a requested name, except this one. The name is that of the program's file, with and without
 /// `.exe`.
-pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+pub fn named(is_requested: impl Fn(&str) -> bool) -> Vec<Pid> {
     let mut listing = ProcessListing::default();
     listing.refresh();
-    let is_named = |name: &str| is_wanted(name) || without_exe(name).is_some_and(&is_wanted);
+    let is_named = |name: &str| is_requested(name) || without_exe(name).is_some_and(&is_requested);
     let others = listing.names().filter(|(pid, _)| *pid != std::process::id());
     others.filter(|(_, name)| is_named(name)).map(|(pid, _)| Pid(pid)).collect()
 }

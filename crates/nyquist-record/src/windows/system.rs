@@ -21,7 +21,7 @@ use super::sys::thread::ThreadRegisters;
 use super::sys::timer::{Flag, Timer};
 use super::sys::{clock, memory, modules, process, thread};
 use crate::suspend::system::{
-    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters,
+    ImageEnd, ListedImage, ListedProcess, ListedThread, LoadedModule, SamplingDenied, StoppedRegisters,
     System,
 };
 
@@ -118,13 +118,13 @@ impl System for WindowsSystem {
         out.extend(self.listing.threads(pid));
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<OwnedHandle, SamplingRefusal> {
-        let process = process::open(pid).map_err(|error| refusal(pid, &error))?;
+    fn open_process(&mut self, pid: u32) -> Result<OwnedHandle, SamplingDenied> {
+        let process = process::open(pid).map_err(|error| denied(pid, &error))?;
         if process::has_ended(&process) {
-            return Err(SamplingRefusal::Gone);
+            return Err(SamplingDenied::Gone);
         }
         if !self.is_the_listed_one(pid, &process) {
-            return Err(SamplingRefusal::Gone);
+            return Err(SamplingDenied::Gone);
         }
         match foreign_code(process::machine(&process), process::native_machine()) {
             Some(foreign) => Err(refusal_of_code(pid, foreign)),
@@ -188,9 +188,9 @@ impl System for WindowsSystem {
     fn stack(&mut self, process: &OwnedHandle, thread: &SampledThread, pointer: u64) -> Option<Range<u64>> {
         let block = thread::environment_block(&thread.handle);
         let field = |offset| memory::read_u64(process, block?.checked_add(offset)?);
-        let stated = field(STACK_LIMIT).zip(field(STACK_BASE)).map(|(limit, base)| limit..base);
+        let provided = field(STACK_LIMIT).zip(field(STACK_BASE)).map(|(limit, base)| limit..base);
         // A program can use other stacks, or state anything.
-        stated
+        provided
             .filter(|stack| stack.contains(&pointer))
             .or_else(|| memory::end_of_region(process, pointer).map(|end| pointer..end))
     }
@@ -316,7 +316,7 @@ fn foreign_code(
     }
 }
 
-fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingRefusal {
+fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingDenied {
     let (reason, advice) = match foreign {
         ForeignCode::Translated => (
             format!("process {pid} is a program for other processors, and only native code is sampled"),
@@ -331,20 +331,20 @@ fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingRefusal {
             "use a nyquist for this machine's processor",
         ),
     };
-    SamplingRefusal::Refused { reason, advice: Some(advice.to_owned()) }
+    SamplingDenied::Refused { reason, advice: Some(advice.to_owned()) }
 }
 
-fn refusal(pid: u32, error: &io::Error) -> SamplingRefusal {
+fn denied(pid: u32, error: &io::Error) -> SamplingDenied {
     match error.raw_os_error().map(|code| code as u32) {
-        Some(ERROR_INVALID_PARAMETER) => SamplingRefusal::Gone,
-        Some(ERROR_ACCESS_DENIED) => SamplingRefusal::Refused {
+        Some(ERROR_INVALID_PARAMETER) => SamplingDenied::Gone,
+        Some(ERROR_ACCESS_DENIED) => SamplingDenied::Refused {
             reason: format!("process {pid} may not be read: it is another user's, elevated, or protected"),
             advice: Some(
                 "run nyquist as administrator; nothing can sample protected processes such as antivirus software"
                     .to_owned(),
             ),
         },
-        _ => SamplingRefusal::Refused { reason: format!("process {pid} cannot be opened: {error}"), advice: None },
+        _ => SamplingDenied::Refused { reason: format!("process {pid} cannot be opened: {error}"), advice: None },
     }
 }
 
@@ -399,6 +399,6 @@ mod tests {
         let program = modules.iter().find(|module| program.to_str() == Some(&module.path)).unwrap();
         assert!(matches!(program.identity, MappedFile::Pe(id) if u64::from(id.size_of_image) == program.len));
         assert!(modules.iter().any(|module| module.makes_calls));
-        assert_eq!(system.open_process(0x7fff_fff0).unwrap_err(), SamplingRefusal::Gone);
+        assert_eq!(system.open_process(0x7fff_fff0).unwrap_err(), SamplingDenied::Gone);
     }
 }

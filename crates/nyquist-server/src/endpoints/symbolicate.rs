@@ -87,15 +87,16 @@ impl ModuleAddresses<'_> {
 
 /// Looks up all addresses of a job, with one lookup per module.
 fn look_up<'j>(job: &'j SymbolicateJob, symbols: &dyn SymbolSource) -> Vec<ModuleAddresses<'j>> {
-    let mut wanted = vec![Vec::new(); job.memory_map.len()];
+    let mut requested = vec![Vec::new(); job.memory_map.len()];
     for (module, address) in job.stacks.iter().flatten() {
-        if let (Some(addresses), Ok(address)) = (wanted.get_mut(*module as usize), u32::try_from(*address)) {
+        if let (Some(addresses), Ok(address)) = (requested.get_mut(*module as usize), u32::try_from(*address))
+        {
             addresses.push(RelativeAddress(address));
         }
     }
     job.memory_map
         .iter()
-        .zip(wanted)
+        .zip(requested)
         .map(|(names, addresses)| look_up_module(names, addresses, symbols))
         .collect()
 }

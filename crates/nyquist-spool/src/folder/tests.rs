@@ -30,7 +30,7 @@ impl Drop for Temporary {
 
 fn kinds(folder: &SpoolFolder) -> Vec<String> {
     let kind = |entry: Entry| match entry {
-        Entry::Living => "living".to_owned(),
+        Entry::Live => "living".to_owned(),
         Entry::Abandoned(spool) => format!("abandoned {}", spool.segments().map_or(99, |all| all.len())),
         Entry::Refused(_, why) => why,
     };

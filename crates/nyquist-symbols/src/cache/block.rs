@@ -85,12 +85,12 @@ impl<'a> AnswerBlock<'a> {
         self.addresses.len()
     }
 
-    /// Fills in the missing answers for `wanted`, which are sorted.
-    pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
+    /// Fills in the missing answers for `requested`, which are sorted.
+    pub(crate) fn fill(&self, requested: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
         let mut strings = BlockStrings::new();
         let mut last: Option<(usize, Arc<AddressInfo>)> = None;
         let mut behind = 0;
-        for (address, found) in wanted.iter().zip(found).filter(|(_, found)| found.is_none()) {
+        for (address, found) in requested.iter().zip(found).filter(|(_, found)| found.is_none()) {
             let rest = self.addresses.get(behind..).unwrap_or_default();
             behind += rest.partition_point(|it| u32::from_le_bytes(*it) <= address.0);
             let at =
@@ -375,9 +375,9 @@ mod tests {
         let (block, size) = AnswerBlock::read(&bytes, 5).unwrap();
         assert_eq!((size, block.len()), (bytes.len(), 3));
         assert_eq!(block.all().collect::<Vec<_>>(), infos);
-        let wanted = [1, 0x1007, 0x1008, 0x100f, 0x1010, u32::MAX].map(RelativeAddress);
-        let mut found = vec![None; wanted.len()];
-        block.fill(&wanted, &mut found);
+        let requested = [1, 0x1007, 0x1008, 0x100f, 0x1010, u32::MAX].map(RelativeAddress);
+        let mut found = vec![None; requested.len()];
+        block.fill(&requested, &mut found);
         let answer = |at: usize| Some(Arc::new(infos[at].1.clone()));
         assert_eq!(found, [None, None, answer(1), answer(1), None, answer(2)]);
     }

@@ -60,9 +60,9 @@ impl CachedAnswers {
         self.file.has_answers()
     }
 
-    /// The answers to `wanted`, which are sorted.
-    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
-        self.file.find(wanted)
+    /// The answers to `requested`, which are sorted.
+    pub(crate) fn find(&self, requested: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
+        self.file.find(requested)
     }
 
     /// Stores answers, whose addresses ascend, unless the module's files were modified meanwhile.

@@ -30,9 +30,9 @@ impl Extent {
 
 /// Appends an answer to others that start no later, unless the last of them is valid for all of its
 /// addresses.
-pub(crate) fn push_unless_covered<T>(kept: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
-    if !kept.last().is_some_and(|(last, _)| last.covers(extent)) {
-        kept.push((extent, answer));
+pub(crate) fn push_unless_covered<T>(cached: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
+    if !cached.last().is_some_and(|(last, _)| last.covers(extent)) {
+        cached.push((extent, answer));
     }
 }
 

@@ -101,10 +101,10 @@ impl AnswerFile {
         self.blocks().map(|block| block.len()).sum()
     }
 
-    /// The answers to `wanted`, which are sorted.
-    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
-        let mut found = vec![None; wanted.len()];
-        self.blocks().for_each(|block| block.fill(wanted, &mut found));
+    /// The answers to `requested`, which are sorted.
+    pub(crate) fn find(&self, requested: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
+        let mut found = vec![None; requested.len()];
+        self.blocks().for_each(|block| block.fill(requested, &mut found));
         found
     }
 

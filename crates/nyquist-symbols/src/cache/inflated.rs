@@ -35,7 +35,7 @@ pub(crate) struct InflatedSections<'a> {
     version: FileVersion,
     path: PathBuf,
     seed: u64,
-    kept: Option<(SharedSource, SectionRanges)>,
+    cached: Option<(SharedSource, SectionRanges)>,
 }
 
 /// Where each section is, by its name.
@@ -57,16 +57,16 @@ impl<'a> InflatedSections<'a> {
         let identity = identity(file, elf.build_id(), version)?;
         let seed = folder::seed_of(&identity);
         let path = cache.folder.join(folder::file_name(&identity, INFLATED));
-        let kept = open(&path, seed);
-        if kept.is_some() {
+        let cached = open(&path, seed);
+        if cached.is_some() {
             renew(&path);
         }
-        Some(Self { cache, file, version, path, seed, kept })
+        Some(Self { cache, file, version, path, seed, cached })
     }
 
     /// The section of that name, if it is kept.
     pub(crate) fn section(&self, name: &str) -> Option<SectionContents> {
-        let (source, list) = self.kept.as_ref()?;
+        let (source, list) = self.cached.as_ref()?;
         let (_, range) = list.iter().find(|(known, _)| known == name)?;
         Some(SectionContents::at(source, range.start, range.end - range.start))
     }
@@ -76,7 +76,7 @@ impl<'a> InflatedSections<'a> {
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
         let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
         let is_unchanged = || FileVersion::of(self.file).is_ok_and(|now| now == self.version);
-        if self.kept.is_some() || size == 0 || !self.cache.has_room_for(size) || !is_unchanged() {
+        if self.cached.is_some() || size == 0 || !self.cache.has_room_for(size) || !is_unchanged() {
             return;
         }
         let head = head(sections, self.seed);

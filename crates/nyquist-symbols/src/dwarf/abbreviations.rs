@@ -79,16 +79,16 @@ impl Abbreviations {
         }
     }
 
-    /// As [`Abbreviations::parse`], but only keeps the abbreviation with the code `wanted`.
-    pub(crate) fn parse_single(cursor: &mut Cursor<'_>, encoding: Encoding, wanted: u64) -> Option<Self> {
+    /// As [`Abbreviations::parse`], but only keeps the abbreviation with the code `requested`.
+    pub(crate) fn parse_single(cursor: &mut Cursor<'_>, encoding: Encoding, requested: u64) -> Option<Self> {
         let mut all = Self::default();
         loop {
             let code = cursor.uleb()?;
-            if code == wanted {
+            if code == requested {
                 let abbreviation = all.parse_one(cursor, encoding)?;
                 all.sparse.insert(code, abbreviation);
             }
-            if code == wanted || code == 0 {
+            if code == requested || code == 0 {
                 return Some(all);
             }
             skip_declaration(cursor)?;

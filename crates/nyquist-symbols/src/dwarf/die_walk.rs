@@ -1,4 +1,4 @@
-//! Walks from one wanted entry of a unit to the next, and skips the entries between them.
+//! Walks from one requested entry of a unit to the next, and skips the entries between them.
 
 use super::abbreviations::{Abbreviation, Abbreviations};
 use super::die_skip_table::{SkipRule, skip};
@@ -19,7 +19,7 @@ pub(crate) struct DieWalk<'a> {
 
 /// Why a walk has stopped.
 pub(crate) enum DieStop<'a> {
-    /// The next entry is a wanted one.
+    /// The next entry is a requested one.
     Scope(&'a Abbreviation),
     /// The walk is no longer deeper than the given floor.
     Left,

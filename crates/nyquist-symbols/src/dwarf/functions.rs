@@ -45,13 +45,13 @@ impl From<CallSite> for InlinedCallSite {
     }
 }
 
-/// For each wanted address, the scopes around it.
+/// For each requested address, the scopes around it.
 #[derive(Debug)]
 pub(crate) struct Scopes {
-    /// Each range of an entry that contains a wanted address, in the order of the entries.
+    /// Each range of an entry that contains a requested address, in the order of the entries.
     parts: Vec<Scope>,
     hits: Vec<ScopeHit>,
-    /// By the index of the wanted address.
+    /// By the index of the requested address.
     chains: Vec<HitChain>,
 }
 
@@ -72,11 +72,11 @@ struct HitChain {
 }
 
 impl Scopes {
-    fn new(wanted: usize) -> Self {
-        Self { parts: Vec::new(), hits: Vec::new(), chains: vec![HitChain::default(); wanted] }
+    fn new(requested: usize) -> Self {
+        Self { parts: Vec::new(), hits: Vec::new(), chains: vec![HitChain::default(); requested] }
     }
 
-    /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
+    /// The scopes around requested address number `index`, from the innermost inlined call to the function.
     pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> + Clone {
         let innermost = self.chains.get(index).and_then(|chain| chain.innermost);
         let hits = successors(innermost.map(|number| self.hit(number)), |hit| {
@@ -122,16 +122,16 @@ impl Scopes {
     }
 }
 
-/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. An entry
+/// Finds the scopes around each of `requested`, which is sorted. `entries` are all the unit's bytes. An entry
 /// that cannot be read ends the pass, and results before it stay.
 pub(crate) fn find_scopes(
     view: &UnitView<'_>,
     entries: &[u8],
-    wanted: &[u64],
+    requested: &[u64],
     buffers: &mut ListBuffers,
 ) -> Scopes {
-    let work_left = wanted.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
-    let found = Scopes::new(wanted.len());
+    let work_left = requested.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
+    let found = Scopes::new(requested.len());
     let lists = RangeLists::new(view.file, view.addresses, buffers);
     let unit = view.unit;
     let walk = DieWalk {
@@ -141,7 +141,7 @@ pub(crate) fn find_scopes(
         at: unit.header.root as usize,
         depth: 0,
     };
-    let mut scan = FunctionScan { view, walk, wanted, found, enclosing: Vec::new(), lists, work_left };
+    let mut scan = FunctionScan { view, walk, requested, found, enclosing: Vec::new(), lists, work_left };
     let _ = scan.run();
     scan.found
 }
@@ -149,7 +149,7 @@ pub(crate) fn find_scopes(
 struct FunctionScan<'a> {
     view: &'a UnitView<'a>,
     walk: DieWalk<'a>,
-    wanted: &'a [u64],
+    requested: &'a [u64],
     found: Scopes,
     /// The functions and inlined calls around the current entry, from outside to inside.
     enclosing: Vec<EnclosingScope>,
@@ -163,13 +163,13 @@ struct EnclosingScope {
     held: ScopeAddresses,
 }
 
-/// The wanted addresses that a scope contains.
+/// The requested addresses that a scope contains.
 #[derive(Clone, Debug, Default)]
 struct ScopeAddresses {
     /// The indices of its ranges that contain any. If there are none, inlined calls in it need not be read.
     parts: Range<u32>,
     /// The range from the first to the last of the addresses. Other addresses may be between them.
-    wanted: Range<usize>,
+    requested: Range<usize>,
 }
 
 impl FunctionScan<'_> {
@@ -195,7 +195,7 @@ impl FunctionScan<'_> {
         }
     }
 
-    /// Reads the attributes of the next function or inlined call. Returns the wanted addresses that it
+    /// Reads the attributes of the next function or inlined call. Returns the requested addresses that it
     /// contains.
     fn read_scope(&mut self, of: &Abbreviation) -> Option<ScopeAddresses> {
         let unit = self.view.unit;
@@ -241,16 +241,16 @@ impl FunctionScan<'_> {
     /// Records which addresses each range of the scope contains. `None` if the unit has caused more work than
     /// any real one does.
     fn hold(&mut self, role: Role, pc: &PcAttributes) -> Option<ScopeAddresses> {
-        let Self { view, wanted, found, enclosing, lists, work_left, .. } = self;
+        let Self { view, requested, found, enclosing, lists, work_left, .. } = self;
         let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);
-        let among = parent.map_or(0..wanted.len(), |parent| parent.wanted.clone());
+        let among = parent.map_or(0..requested.len(), |parent| parent.requested.clone());
         let parent = parent.map(|parent| &parent.parts);
         let first = found.parts.len() as u32;
         let mut held: Option<Range<usize>> = None;
         view.for_each_range(pc, lists, |range| {
-            let candidates = &wanted[among.clone()];
+            let candidates = &requested[among.clone()];
             let start = among.start + candidates.partition_point(|&address| address < range.start);
-            let inside = wanted[start..among.end].iter().take_while(|&&address| address < range.end);
+            let inside = requested[start..among.end].iter().take_while(|&&address| address < range.end);
             let mut any = false;
             for (index, _) in (start..).zip(inside) {
                 if *work_left == 0 {
@@ -269,6 +269,6 @@ impl FunctionScan<'_> {
             ControlFlow::Continue(())
         });
         let parts = first..found.parts.len() as u32;
-        (*work_left > 0).then(|| ScopeAddresses { parts, wanted: held.unwrap_or_default() })
+        (*work_left > 0).then(|| ScopeAddresses { parts, requested: held.unwrap_or_default() })
     }
 }

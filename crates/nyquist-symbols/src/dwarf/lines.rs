@@ -57,11 +57,11 @@ impl<'a> LineProgram<'a> {
         Some(Self { view, header, paths })
     }
 
-    /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows
+    /// Runs the program for `requested`, which is sorted: the row of each address that a sequence covers. Rows
     /// from before a damaged instruction count.
-    pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<LineRow>> {
+    pub(crate) fn rows(&self, requested: &[u64]) -> Vec<Option<LineRow>> {
         let mut machine =
-            LineStateMachine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
+            LineStateMachine::new(&self.header, self.view.addresses.sections.little_endian, requested);
         let program = self.header.raw_program_buf();
         let _ = machine.run(program.slice());
         machine.found
@@ -76,7 +76,7 @@ impl<'a> LineProgram<'a> {
         self.paths[at].clone().filter(|path| !path.is_empty())
     }
 
-    /// Whether the table has a file with the wanted path. Paths are made one at a time, because all together
+    /// Whether the table has a file with the requested path. Paths are made one at a time, because all together
     /// they can be as long as the square of the table's size.
     pub(crate) fn names(&self, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let count = self.header.file_names().len() as u64;
@@ -146,11 +146,11 @@ fn join(path: &mut Vec<u8>, next: &[u8]) {
     path.extend_from_slice(next);
 }
 
-/// The state machine of a line number program, which records the rows of wanted addresses as it passes them.
+/// The state machine of a line number program, which records the rows of requested addresses as it passes them.
 struct LineStateMachine<'a> {
-    wanted: &'a [u64],
+    requested: &'a [u64],
     found: Vec<Option<LineRow>>,
-    /// The index of the first wanted address that the current sequence has not reached, and that address.
+    /// The index of the first requested address that the current sequence has not reached, and that address.
     next: usize,
     reaches: u64,
     /// The last row of the current sequence.
@@ -178,12 +178,12 @@ impl<'a> LineStateMachine<'a> {
     fn new(
         header: &'a gimli::LineProgramHeader<SectionSlice<'_>>,
         little_endian: bool,
-        wanted: &'a [u64],
+        requested: &'a [u64],
     ) -> Self {
         let opcode_base = header.opcode_base();
         Self {
-            wanted,
-            found: vec![None; wanted.len()],
+            requested,
+            found: vec![None; requested.len()],
             next: 0,
             reaches: 0,
             last: None,
@@ -303,15 +303,15 @@ impl<'a> LineStateMachine<'a> {
                 }
             }
             // The first row of a sequence, or a row that goes back, which only occurs in damaged tables.
-            _ => self.go_to(self.wanted.partition_point(|&wanted| wanted < address)),
+            _ => self.go_to(self.requested.partition_point(|&requested| requested < address)),
         }
         self.last = Some(self.row);
     }
 
-    /// Records the row of the wanted addresses before `end`.
+    /// Records the row of the requested addresses before `end`.
     fn note(&mut self, row: LineRow, end: u64) {
         let mut next = self.next;
-        while self.wanted.get(next).is_some_and(|&wanted| wanted < end) {
+        while self.requested.get(next).is_some_and(|&requested| requested < end) {
             if let Some(found) = self.found.get_mut(next) {
                 found.get_or_insert(row);
             }
@@ -322,7 +322,7 @@ impl<'a> LineStateMachine<'a> {
 
     fn go_to(&mut self, next: usize) {
         self.next = next;
-        self.reaches = self.wanted.get(next).copied().unwrap_or(u64::MAX);
+        self.reaches = self.requested.get(next).copied().unwrap_or(u64::MAX);
     }
 }
 

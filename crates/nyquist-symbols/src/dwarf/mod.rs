@@ -90,13 +90,13 @@ impl Dwarf {
         self.main.units().iter().filter(|unit| !unit.is_type).map(|unit| unit.offset)
     }
 
-    /// Answers for `wanted`, which are sorted addresses of the unit at `offset`, in their order.
-    pub(crate) fn look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
-        self.try_look_up(offset, wanted, scratch)
-            .unwrap_or_else(|| vec![DebugAnswer::default(); wanted.len()])
+    /// Answers for `requested`, which are sorted addresses of the unit at `offset`, in their order.
+    pub(crate) fn look_up(&self, offset: u64, requested: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+        self.try_look_up(offset, requested, scratch)
+            .unwrap_or_else(|| vec![DebugAnswer::default(); requested.len()])
     }
 
-    fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<DebugAnswer>> {
+    fn try_look_up(&self, offset: u64, requested: &[u64], scratch: &mut Scratch) -> Option<Vec<DebugAnswer>> {
         let Scratch { entries: bytes, lists, lines, allowance } = scratch;
         let unit = Unit::read(&self.main.sections, offset)?;
         let view = self.view(&unit);
@@ -105,11 +105,11 @@ impl Dwarf {
             split.as_ref().map_or(view, |split| UnitView { file: &split.file, unit: &split.unit, ..view });
         let header = entries.unit.header;
         let bytes = entries.file.sections.info.slice(header.offset..header.end, bytes)?;
-        let scopes = find_scopes(&entries, bytes, wanted, lists);
+        let scopes = find_scopes(&entries, bytes, requested, lists);
         let mut names = UnitNames::new(entries, bytes);
         let mut program = self.line_program(view, lines);
-        let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();
-        let found = (0..wanted.len()).map(|index| {
+        let rows = program.as_ref().map(|program| program.rows(requested)).unwrap_or_default();
+        let found = (0..requested.len()).map(|index| {
             let row = rows.get(index).copied().flatten();
             allowance.admitted(chain(scopes.around(index), row, &mut names, program.as_mut()))
         });

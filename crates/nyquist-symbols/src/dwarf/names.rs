@@ -49,7 +49,7 @@ impl<'a> UnitNames<'a> {
     /// The name of an entry, and whether only its own unit was used. Then the name is the same for all
     /// entries that refer to it.
     fn find(&mut self, entry: u64) -> (Option<FunctionName>, bool) {
-        let EntryOrigin { name, declaration, is_of_one, .. } =
+        let EntryOrigin { name, declaration, is_unique, .. } =
             self.origins.follow((DebugInfoFile::Own, entry), NameForm::Linkage);
         let name = name.map(|name| match declaration {
             Some(declaration) if !name.is_complete => FunctionName {
@@ -58,6 +58,6 @@ impl<'a> UnitNames<'a> {
             },
             _ => name,
         });
-        (name, is_of_one)
+        (name, is_unique)
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct EntryOrigin {
     /// The last of the entries. The entries around it qualify the name.
     pub(super) declaration: Option<(DebugInfoFile, u64)>,
     /// Whether only one unit was used.
-    pub(super) is_of_one: bool,
+    pub(super) is_unique: bool,
 }
 
 /// Which name is used of an entry that has both.
@@ -99,15 +99,15 @@ impl<'a> Origins<'a> {
         let mut name: Option<FunctionName> = None;
         let (mut file, mut line, mut declaration) = (None, None, None);
         let mut next = Some(entry);
-        let (mut first, mut is_of_one) = (None, true);
+        let (mut first, mut is_unique) = (None, true);
         for _ in 0..=MAX_HOPS {
             let Some((place, offset)) = next else { break };
-            let Some((unit, said, found)) = self.visit(place, offset, kind) else { break };
-            is_of_one &= *first.get_or_insert((place, unit)) == (place, unit);
-            declaration = Some((place, offset)).filter(|_| !said.is_call);
-            line = line.or(said.line);
+            let Some((unit, found_attributes, found)) = self.visit(place, offset, kind) else { break };
+            is_unique &= *first.get_or_insert((place, unit)) == (place, unit);
+            declaration = Some((place, offset)).filter(|_| !found_attributes.is_call);
+            line = line.or(found_attributes.line);
             let is_own = (place, unit) == (DebugInfoFile::Own, own.offset);
-            file = file.or(said.file.filter(|_| is_own));
+            file = file.or(found_attributes.file.filter(|_| is_own));
             match found {
                 Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
                     name = Some(found);
@@ -118,12 +118,12 @@ impl<'a> Origins<'a> {
             if knows_file && name.as_ref().is_some_and(|name| name.is_complete) {
                 break;
             }
-            next = said.origin.and_then(|origin| target((place, unit), origin));
+            next = found_attributes.origin.and_then(|origin| target((place, unit), origin));
         }
         // Before DWARF 5, 0 means that no file is known.
         let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
         let name = name.map(|name| FunctionName { file, ..name });
-        EntryOrigin { name, line, declaration, is_of_one }
+        EntryOrigin { name, line, declaration, is_unique }
     }
 
     /// Reads the entry at `offset` of a file. Returns its unit's offset, its attributes, and the name from
@@ -136,18 +136,18 @@ impl<'a> Origins<'a> {
     ) -> Option<(u64, NameAttributes, Option<FunctionName>)> {
         let own = self.view.unit.header;
         if place == DebugInfoFile::Own && (own.offset..own.end).contains(&offset) {
-            let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
-            let name = text(&self.view, place, self.view.unit, self.entries, &said, kind);
-            return Some((own.offset, said, name));
+            let found_attributes = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
+            let name = text(&self.view, place, self.view.unit, self.entries, &found_attributes, kind);
+            return Some((own.offset, found_attributes, name));
         }
         let unit = self.unit_around(place, offset)?;
         let file = place.file(&self.view)?;
         // Most entries are short. More bytes are only read for long ones.
         [128, 4 << 10, 256 << 10].into_iter().find_map(|want| {
             let entries = file.sections.info.head(offset, want, &mut self.scratch)?;
-            let said = read_names(&unit, entries, 0)?;
-            let name = text(&self.view, place, &unit, entries, &said, kind);
-            Some((unit.header.offset, said, name))
+            let found_attributes = read_names(&unit, entries, 0)?;
+            let name = text(&self.view, place, &unit, entries, &found_attributes, kind);
+            Some((unit.header.offset, found_attributes, name))
         })
     }
 
@@ -167,11 +167,12 @@ fn text(
     place: DebugInfoFile,
     unit: &Unit,
     entries: &[u8],
-    said: &NameAttributes,
+    found_attributes: &NameAttributes,
     kind: NameForm,
 ) -> Option<FunctionName> {
-    let linkage = said.linkage.filter(|_| kind == NameForm::Linkage || said.name.is_none());
-    let string = linkage.or(said.name)?;
+    let linkage =
+        found_attributes.linkage.filter(|_| kind == NameForm::Linkage || found_attributes.name.is_none());
+    let string = linkage.or(found_attributes.name)?;
     let supplementary = if place == DebugInfoFile::Own { view.supplementary } else { None };
     let supplementary = supplementary.map(|file| &file.sections);
     let text = place.file(view)?.sections.function_name(&unit.bases, string, entries, supplementary)?;
@@ -193,11 +194,11 @@ fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<NameAttribute
     let encoding = unit.header.encoding;
     let mut cursor = Cursor::new(entries, entry, encoding.little_endian);
     let abbreviation = unit.abbreviations.get(cursor.uleb()?)?;
-    let mut said =
+    let mut found_attributes =
         NameAttributes { is_call: abbreviation.role == Role::Inlined, ..NameAttributes::default() };
     for attribute in unit.abbreviations.attributes(abbreviation) {
         let value = AttributeValue::read(&mut cursor, attribute, encoding)?;
-        said.take(attribute.name, value);
+        found_attributes.take(attribute.name, value);
     }
-    Some(said)
+    Some(found_attributes)
 }

@@ -99,7 +99,7 @@ impl UnitView<'_> {
 }
 
 impl<F: FnMut(Range<u64>) -> ControlFlow<()>> RangeList<'_, F> {
-    /// Passes a range to `found`. `None` if no more are wanted.
+    /// Passes a range to `found`. `None` if no more are requested.
     fn push(&mut self, start: u64, end: u64) -> Option<()> {
         if start < end {
             return (self.found)(start..end).is_continue().then_some(());

@@ -73,13 +73,13 @@ impl SplitFiles {
 
     fn find_file(&self, main: &DwarfFile, skeleton: &Unit, name: &[u8], id: u64) -> Option<SplitUnit> {
         self.reads_single_files.store(true, Ordering::Relaxed);
-        let stated = Path::new(OsStr::from_bytes(name));
+        let provided = Path::new(OsStr::from_bytes(name));
         let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(&main.sections, None, dir));
-        let compiled = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));
+        let compiled = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(provided));
         let SplitPlaces { folders, roots } = &self.places;
         let compiled = compiled.iter().flat_map(|path| seen_from(roots, path));
-        let beside = folders.iter().map(|folder| folder.join(stated));
-        let base = stated.file_name().into_iter();
+        let beside = folders.iter().map(|folder| folder.join(provided));
+        let base = provided.file_name().into_iter();
         let flat = base.flat_map(|base| folders.iter().map(move |folder| folder.join(base)));
         compiled.chain(beside).chain(flat).find_map(|path| open_split(roots, &path, id))
     }

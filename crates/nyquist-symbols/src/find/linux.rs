@@ -203,7 +203,7 @@ impl Search<'_> {
     /// The supplementary file of `elf`: at the stated path, or by its build id in the debug folders.
     fn supplementary(&mut self, elf: &OpenElf) {
         let Ok(Some(link)) = elf.debug_alt_link() else { return };
-        let stated = Path::new(OsStr::from_bytes(&link.path));
+        let provided = Path::new(OsStr::from_bytes(&link.path));
         let holder = self.found.debug_file.as_ref().or(self.found.binary.as_ref());
         // The path that a debug file states is relative to its real place, even if it was found through a
         // symbolic link. A file in another root has no path here.
@@ -213,8 +213,8 @@ impl Search<'_> {
             if is_here(path) { path.canonicalize().ok() } else { Some(path.clone()) }
         });
         let folder = real.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let mut places: Vec<_> = seen_from(&self.request.roots, &folder.join(stated)).collect();
-        if let Some(name) = stated.file_name() {
+        let mut places: Vec<_> = seen_from(&self.request.roots, &folder.join(provided)).collect();
+        if let Some(name) = provided.file_name() {
             places.extend(self.debug_dirs().iter().map(|debug| debug.join(".dwz").join(name)));
             places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
         }
@@ -229,10 +229,10 @@ impl Search<'_> {
         self.found.supplementary = found.map(|(_, file)| file);
     }
 
-    /// Opens one path after the other until one is the wanted file, and records all attempts.
+    /// Opens one path after the other until one is the requested file, and records all attempts.
     fn first(
         &mut self,
-        wanted: FileRole,
+        requested: FileRole,
         paths: Vec<PathBuf>,
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
     ) -> Option<(OpenElf, OpenFile)> {
@@ -242,7 +242,7 @@ impl Search<'_> {
                 Err(outcome) => (outcome, None),
             };
             let is_used = outcome == AttemptOutcome::Used;
-            self.found.tried.push(Attempt { wanted, path, outcome });
+            self.found.tried.push(Attempt { requested, path, outcome });
             if is_used {
                 return opened;
             }
@@ -253,7 +253,7 @@ impl Search<'_> {
     /// Fetches a file, and records the attempts.
     fn fetch(
         &mut self,
-        wanted: FileRole,
+        requested: FileRole,
         file: &RemoteFile<'_>,
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
     ) -> Option<(OpenElf, OpenFile)> {
@@ -263,7 +263,7 @@ impl Search<'_> {
         };
         let fetched = self.fetch?.fetch(file, &check);
         let tried = fetched.tried.into_iter();
-        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { wanted, path, outcome }));
+        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { requested, path, outcome }));
         open(&fetched.path?).ok()
     }
 
@@ -306,8 +306,8 @@ impl Search<'_> {
         elf: &OpenElf,
     ) -> AttemptOutcome {
         let found = elf.build_id();
-        if let Some(wanted) = self.build_id(binary)
-            && found.as_ref() != Some(&wanted)
+        if let Some(requested) = self.build_id(binary)
+            && found.as_ref() != Some(&requested)
         {
             return AttemptOutcome::OtherIdentity(id_text(found));
         }
@@ -352,12 +352,12 @@ fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectE
     })
 }
 
-fn different_part(found: &FileIdentity, wanted: &FileIdentity) -> String {
-    let part = if found.text_hash != wanted.text_hash {
+fn different_part(found: &FileIdentity, requested: &FileIdentity) -> String {
+    let part = if found.text_hash != requested.text_hash {
         "its code differs"
-    } else if found.size != wanted.size {
+    } else if found.size != requested.size {
         "its size differs"
-    } else if found.modified_ns != wanted.modified_ns {
+    } else if found.modified_ns != requested.modified_ns {
         "it was modified"
     } else {
         "it is a copy"

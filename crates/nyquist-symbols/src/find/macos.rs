@@ -83,7 +83,7 @@ impl Search<'_> {
         &self,
         mut tried: impl FnMut(PathBuf, AttemptOutcome),
     ) -> Option<(OpenFile, DebugId)> {
-        let wanted = self.wanted_macos_id();
+        let requested = self.requested_macos_id();
         let own = self.request.path.to_string_lossy();
         self.shared_caches().find_map(|path| {
             let ids = open_source(&path).and_then(|source| {
@@ -97,8 +97,9 @@ impl Search<'_> {
                     return None;
                 }
             };
-            let is_meant =
-                |(id, path): &&(DebugId, String)| wanted.map_or(*path == own, |wanted| *id == wanted);
+            let is_meant = |(id, path): &&(DebugId, String)| {
+                requested.map_or(*path == own, |requested| *id == requested)
+            };
             let found = ids.iter().find(is_meant);
             if found.is_none() {
                 tried(path.clone(), AttemptOutcome::OtherIdentity("libraries of other builds".to_owned()));
@@ -126,7 +127,7 @@ impl Search<'_> {
     }
 
     /// The requested id.
-    fn wanted_macos_id(&self) -> Option<DebugId> {
+    fn requested_macos_id(&self) -> Option<DebugId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(DebugId::new(id.as_bytes().try_into().ok()?, 0)),
             Some(id) => Some(id.debug_id()),
@@ -137,7 +138,7 @@ impl Search<'_> {
     /// Finds the image and its debug info.
     pub(crate) fn run_for_macos(&mut self) {
         let binary = self.macos_binary();
-        self.found.slice = self.wanted_macos_id().or_else(|| id_of(binary.as_ref()?));
+        self.found.slice = self.requested_macos_id().or_else(|| id_of(binary.as_ref()?));
         if binary.as_ref().is_some_and(MachO::has_debug_info) {
             return;
         }
@@ -151,9 +152,9 @@ impl Search<'_> {
 
     /// Finds the image alone.
     pub(crate) fn macos_binary(&mut self) -> Option<MachOImage> {
-        let wanted = self.wanted_macos_id();
+        let requested = self.requested_macos_id();
         for path in self.macos_binary_places() {
-            let opened = open_image(&path, wanted).and_then(|(image, file)| match image.kind() {
+            let opened = open_image(&path, requested).and_then(|(image, file)| match image.kind() {
                 Kind::DebugSymbols => Err(AttemptOutcome::Unreadable("it holds debug info alone".to_owned())),
                 _ => Ok((image, file)),
             });
@@ -194,7 +195,7 @@ impl Search<'_> {
                 names.push(name);
             }
         }
-        let uuid = self.found.slice.or_else(|| self.wanted_macos_id()).map(uuid_of);
+        let uuid = self.found.slice.or_else(|| self.requested_macos_id()).map(uuid_of);
         names.extend(uuid.map(|uuid| format!("{uuid}.dSYM").into()));
         for folder in &self.paths.symbol_dirs {
             bundles.extend(names.iter().map(|name| folder.join(name)));
@@ -220,8 +221,12 @@ impl Search<'_> {
     }
 
     fn macos_debug_name(&self) -> String {
-        let stated = layouts::file_name(&self.request.debug_name);
-        if stated.is_empty() { self.macos_name().to_string_lossy().into_owned() } else { stated.to_owned() }
+        let provided = layouts::file_name(&self.request.debug_name);
+        if provided.is_empty() {
+            self.macos_name().to_string_lossy().into_owned()
+        } else {
+            provided.to_owned()
+        }
     }
 
     /// Opens one path after the other until one is the debug file.
@@ -246,7 +251,7 @@ impl Search<'_> {
             Err(outcome) => outcome,
         };
         let fetched = fetch.fetch(&RemoteFile::Breakpad { name: &name, id }, &check);
-        let attempt = |(path, outcome)| Attempt { wanted: FileRole::DebugFile, path, outcome };
+        let attempt = |(path, outcome)| Attempt { requested: FileRole::DebugFile, path, outcome };
         self.found.tried.extend(fetched.tried.into_iter().map(attempt));
         self.found.debug_file = fetched.path.and_then(|path| open_debug_file(&path, id).ok());
         self.found.debug_file.is_some()
@@ -263,7 +268,7 @@ impl Search<'_> {
             find_object(&object, &folders, |path, outcome| {
                 let (path, outcome) = (path.to_owned(), outcome.clone());
                 let is_used = outcome == AttemptOutcome::Used;
-                self.found.tried.push(Attempt { wanted: FileRole::ObjectFile, path, outcome });
+                self.found.tried.push(Attempt { requested: FileRole::ObjectFile, path, outcome });
                 is_used
             });
         }
@@ -271,23 +276,28 @@ impl Search<'_> {
     }
 
     /// Records the outcome of a path.
-    fn note<T>(&mut self, wanted: FileRole, path: PathBuf, opened: Result<T, AttemptOutcome>) -> Option<T> {
+    fn note<T>(
+        &mut self,
+        requested: FileRole,
+        path: PathBuf,
+        opened: Result<T, AttemptOutcome>,
+    ) -> Option<T> {
         let (outcome, opened) = match opened {
             Ok(opened) => (AttemptOutcome::Used, Some(opened)),
             Err(outcome) => (outcome, None),
         };
-        self.found.tried.push(Attempt { wanted, path, outcome });
+        self.found.tried.push(Attempt { requested, path, outcome });
         opened
     }
 }
 
-/// Opens a Mach-O file, or the wanted file of a universal one.
-fn open_image(path: &Path, wanted: Option<DebugId>) -> Result<(MachOImage, OpenFile), AttemptOutcome> {
+/// Opens a Mach-O file, or the requested file of a universal one.
+fn open_image(path: &Path, requested: Option<DebugId>) -> Result<(MachOImage, OpenFile), AttemptOutcome> {
     let source = open_source(path)?;
     let opened = images(&(source.clone() as SharedSource))
         .map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
     let ids: Vec<_> = opened.iter().map(id_text).collect();
-    let image = choose(opened, wanted).ok_or_else(|| AttemptOutcome::OtherIdentity(ids.join(", ")))?;
+    let image = choose(opened, requested).ok_or_else(|| AttemptOutcome::OtherIdentity(ids.join(", ")))?;
     Ok((image, OpenFile { path: path.to_owned(), source }))
 }
 

@@ -17,7 +17,7 @@ pub use request::{ModuleRequest, OpenFile};
 pub use symbol_files::{Attempt, AttemptOutcome, FileRole, SymbolFiles};
 
 use crate::{
-    AnswerCache, Fetch, FetchResult, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,
+    AnswerCache, Fetch, FetchResult, KernelFiles, ModuleSymbols, ProvidedAnswers, RemoteFile, SymbolsError,
 };
 use nyquist_object::{BuildId, FileSource};
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ pub struct Finder {
     cache: Option<Arc<AnswerCache>>,
     fetch: Option<Arc<dyn Fetch>>,
     kernel: Option<Arc<KernelFiles>>,
-    stated: Option<Arc<StatedAnswers>>,
+    provided: Option<Arc<ProvidedAnswers>>,
 }
 
 impl Finder {
@@ -89,8 +89,8 @@ impl Finder {
 
     /// Sets the answers that came with a profile. Opened modules use them if no debug info is found.
     #[must_use]
-    pub fn with_stated_answers(self, stated: Option<StatedAnswers>) -> Self {
-        Self { stated: stated.map(Arc::new), ..self }
+    pub fn with_provided_answers(self, provided: Option<ProvidedAnswers>) -> Self {
+        Self { provided: provided.map(Arc::new), ..self }
     }
 
     /// Fetches files that are not found otherwise with `fetch`.
@@ -136,8 +136,8 @@ impl Finder {
         } else {
             search.run_for_linux();
         }
-        let stated = self.stated.as_deref().and_then(|stated| stated.of(request));
-        SymbolFiles { stated, ..search.found }
+        let provided = self.provided.as_deref().and_then(|provided| provided.of(request));
+        SymbolFiles { provided, ..search.found }
     }
 
     /// Only looks for a module's binary, which is the file that was mapped.

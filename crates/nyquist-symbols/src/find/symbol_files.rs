@@ -1,7 +1,7 @@
 //! The files that were found for a module, and the paths that were tried.
 
 use super::request::OpenFile;
-use crate::stated::StatedModule;
+use crate::provided::ProvidedModule;
 use nyquist_object::DebugId;
 use nyquist_system::OpenRoot;
 use std::fmt;
@@ -27,8 +27,8 @@ pub struct SymbolFiles {
     /// As in [`crate::ModuleRequest::roots`].
     pub roots: Vec<OpenRoot>,
     /// Answers that came with the profile. They are used if no debug info was found.
-    pub stated: Option<Arc<StatedModule>>,
-    /// The id of the wanted file in a universal Mach-O file.
+    pub provided: Option<Arc<ProvidedModule>>,
+    /// The id of the requested file in a universal Mach-O file.
     pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
@@ -38,7 +38,7 @@ pub struct SymbolFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// What was looked for.
-    pub wanted: FileRole,
+    pub requested: FileRole,
     /// The path, or the address on a server.
     pub path: PathBuf,
     /// The outcome.

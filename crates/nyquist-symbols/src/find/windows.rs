@@ -52,7 +52,7 @@ impl Search<'_> {
     /// Finds the image and its debug info.
     pub(crate) fn run_for_windows(&mut self) {
         let image = self.image();
-        let id = self.wanted_debug_id().or_else(|| image.as_ref()?.id().ok().map(|id| id.debug));
+        let id = self.requested_debug_id().or_else(|| image.as_ref()?.id().ok().map(|id| id.debug));
         let Some(id) = id else { return };
         let check = |kind: &FileKind| match kind {
             FileKind::Pdb(_) | FileKind::Breakpad(_) => match kind.windows_debug_id() {
@@ -75,22 +75,22 @@ impl Search<'_> {
     pub(crate) fn image(&mut self) -> Option<Pe<SharedSource>> {
         let mut paths: Vec<PathBuf> = self.places_of_process().cloned().collect();
         let name = layouts::file_name(&self.request.path.to_string_lossy()).to_owned();
-        let stored = self.wanted_code_id().and_then(|id| layouts::symbol_store_image(&name, id));
+        let stored = self.requested_code_id().and_then(|id| layouts::symbol_store_image(&name, id));
         for folder in self.paths.symbol_dirs.iter().filter(|_| !name.is_empty()) {
             paths.push(folder.join(&name));
             paths.extend(stored.iter().map(|stored| folder.join(stored)));
         }
-        let (code_id, debug_id) = (self.wanted_code_id(), self.wanted_debug_id());
+        let (code_id, debug_id) = (self.requested_code_id(), self.requested_debug_id());
         let check = |kind: &FileKind| {
             let FileKind::Pe(pe) = kind else {
                 return AttemptOutcome::Unreadable("it is not a PE image".to_owned());
             };
             match pe.id() {
                 Err(error) => AttemptOutcome::Unreadable(error.to_string()),
-                Ok(id) if code_id.is_some_and(|wanted| wanted != id.code) => {
+                Ok(id) if code_id.is_some_and(|requested| requested != id.code) => {
                     AttemptOutcome::OtherIdentity(format!("code id {}", id.code))
                 }
-                Ok(id) if debug_id.is_some_and(|wanted| wanted != id.debug) => {
+                Ok(id) if debug_id.is_some_and(|requested| requested != id.debug) => {
                     AttemptOutcome::OtherIdentity(id_text(Some(id.debug)))
                 }
                 Ok(_) => AttemptOutcome::Used,
@@ -106,14 +106,14 @@ impl Search<'_> {
         }
     }
 
-    fn wanted_code_id(&self) -> Option<PeCodeId> {
+    fn requested_code_id(&self) -> Option<PeCodeId> {
         match &self.request.id {
             Some(ModuleId::Pe(id)) => Some(id.code),
             _ => None,
         }
     }
 
-    fn wanted_debug_id(&self) -> Option<DebugId> {
+    fn requested_debug_id(&self) -> Option<DebugId> {
         match &self.request.id {
             Some(ModuleId::Pe(id)) => Some(id.debug),
             _ => self.request.debug_id,
@@ -152,8 +152,8 @@ impl Search<'_> {
 
     /// The PDB's name: from the recording or the image, or derived from the module's name.
     fn debug_name(&self, recorded: &str) -> String {
-        let stated = [self.request.debug_name.as_str(), recorded].map(layouts::file_name);
-        if let Some(name) = stated.into_iter().find(|name| !name.is_empty()) {
+        let provided = [self.request.debug_name.as_str(), recorded].map(layouts::file_name);
+        if let Some(name) = provided.into_iter().find(|name| !name.is_empty()) {
             return name.to_owned();
         }
         let path = self.request.path.to_string_lossy();
@@ -162,10 +162,10 @@ impl Search<'_> {
         format!("{stem}.pdb")
     }
 
-    /// Opens one path after the other until one is the wanted file, and records all attempts.
+    /// Opens one path after the other until one is the requested file, and records all attempts.
     fn first_of_windows(
         &mut self,
-        wanted: FileRole,
+        requested: FileRole,
         paths: Vec<PathBuf>,
         check: impl Fn(&FileKind) -> AttemptOutcome,
     ) -> Option<FileKind> {
@@ -175,9 +175,9 @@ impl Search<'_> {
                 Err(outcome) => (outcome, None),
             };
             let opened = opened.filter(|_| outcome == AttemptOutcome::Used);
-            self.found.tried.push(Attempt { wanted, path, outcome });
+            self.found.tried.push(Attempt { requested, path, outcome });
             if let Some((kind, file)) = opened {
-                self.take(wanted, file);
+                self.take(requested, file);
                 return Some(kind);
             }
         }
@@ -187,21 +187,21 @@ impl Search<'_> {
     /// Fetches a file, and records the attempts.
     fn fetch_of_windows(
         &mut self,
-        wanted: FileRole,
+        requested: FileRole,
         file: &RemoteFile<'_>,
         check: impl Fn(&FileKind) -> AttemptOutcome,
     ) -> Option<FileKind> {
         let check_file = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
         let fetched = self.fetch?.fetch(file, &check_file);
         let tried = fetched.tried.into_iter();
-        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { wanted, path, outcome }));
+        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { requested, path, outcome }));
         let (kind, file) = open(&fetched.path?).ok()?;
-        self.take(wanted, file);
+        self.take(requested, file);
         Some(kind)
     }
 
-    fn take(&mut self, wanted: FileRole, file: OpenFile) {
-        match wanted {
+    fn take(&mut self, requested: FileRole, file: OpenFile) {
+        match requested {
             FileRole::Binary => self.found.binary = Some(file),
             _ => self.found.debug_file = Some(file),
         }

@@ -87,11 +87,11 @@ impl FunctionList<'_> {
 
     /// Where a function begins, given its value in the list. Before Go 1.18 that is a pointer, which may only
     /// be filled when the program is loaded.
-    fn start(&self, stated: u64, position: u64) -> Option<u64> {
+    fn start(&self, provided: u64, position: u64) -> Option<u64> {
         if self.header.version >= Version::Eighteen {
-            return self.text.checked_add(stated);
+            return self.text.checked_add(provided);
         }
-        if stated != 0 { Some(stated) } else { self.memory.word(self.address.checked_add(position)?) }
+        if provided != 0 { Some(provided) } else { self.memory.word(self.address.checked_add(position)?) }
     }
 }
 

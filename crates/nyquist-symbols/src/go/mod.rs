@@ -58,8 +58,8 @@ impl GoTables {
             let data = ModuleData::find(memory, *address, header);
             // The header does not have it since Go 1.26, and with other linkers than Go's own, which leave it
             // to be filled at start.
-            let stated = Some(header.text).filter(|&text| text != 0);
-            let text = stated.or(data.map(|data| data.text)).unwrap_or(0);
+            let provided = Some(header.text).filter(|&text| text != 0);
+            let text = provided.or(data.map(|data| data.text)).unwrap_or(0);
             Layout {
                 functions: functions(table, header, memory, *address, text),
                 function_data: data.and_then(|data| data.function_data),
@@ -75,11 +75,18 @@ impl GoTables {
         functions.get(number).filter(|function| address < function.end).map(|_| number as u64)
     }
 
-    /// Answers for `wanted`, which are addresses of the function with this index.
-    pub(crate) fn look_up(&self, number: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
+    /// Answers for `requested`, which are addresses of the function with this index.
+    pub(crate) fn look_up(
+        &self,
+        number: u64,
+        requested: &[u64],
+        allowance: &mut Allowance,
+    ) -> Vec<DebugAnswer> {
         match self.body(number) {
-            Some(mut body) => wanted.iter().map(|&address| allowance.admitted(body.find(address))).collect(),
-            None => vec![DebugAnswer::default(); wanted.len()],
+            Some(mut body) => {
+                requested.iter().map(|&address| allowance.admitted(body.find(address))).collect()
+            }
+            None => vec![DebugAnswer::default(); requested.len()],
         }
     }
 

@@ -203,13 +203,17 @@ mod tests {
                 panic!("they were listed");
             };
             table.functions.retain(|function| table.names[function.name.0 as usize..][..4] != *b"bpf_");
-            let kept = opened(file(&listed), &listed).unwrap();
+            let cached = opened(file(&listed), &listed).unwrap();
             for address in addresses(&listed) {
-                assert_eq!(kept.functions.around(address), table.around(address), "{functions} {address:#x}");
+                assert_eq!(
+                    cached.functions.around(address),
+                    table.around(address),
+                    "{functions} {address:#x}"
+                );
             }
             let count = count_functions(&file(&listed).as_slice());
             assert_eq!(count, Some(table.functions.len()));
-            assert_eq!(kept.modules.len() + 1, listed.modules.len());
+            assert_eq!(cached.modules.len() + 1, listed.modules.len());
         }
     }
 
@@ -220,9 +224,9 @@ mod tests {
         let head = head_len(&bytes) as u64;
         let counted = Arc::new(CountedBytes::new(bytes));
         let read = || counted.take_read();
-        let kept = open(&(counted.clone() as SharedSource), &places(&listed), "this kernel").unwrap();
+        let cached = open(&(counted.clone() as SharedSource), &places(&listed), "this kernel").unwrap();
         assert_eq!(read(), head);
-        let lookup = |n: u64| kept.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);
+        let lookup = |n: u64| cached.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);
         // The last function of a block, whose next function is in another block, and the other functions of
         // its block.
         for n in (0..128).rev() {
@@ -230,7 +234,7 @@ mod tests {
         }
         let block = read();
         assert!(block > 0 && block < counted.len() / 7, "{block} of {}", counted.len());
-        assert_eq!(kept.lookup(Avma(TEXT - 1)).symbol, None);
+        assert_eq!(cached.lookup(Avma(TEXT - 1)).symbol, None);
         assert_eq!(read(), 0);
     }
 
@@ -242,9 +246,9 @@ mod tests {
         let KernelFunctions::Read(table) = &listed.functions else { panic!("they were listed") };
         let second = blocks_of(&whole)[1].clone();
         let check = |bytes: Vec<u8>| {
-            let kept = opened(bytes, &listed).unwrap();
+            let cached = opened(bytes, &listed).unwrap();
             for (n, function) in table.functions[..300].iter().enumerate() {
-                let around = kept.functions.around(function.start);
+                let around = cached.functions.around(function.start);
                 let expected = table.around(function.start).filter(|_| !(128..256).contains(&n));
                 assert_eq!(around.map(|around| around.name), expected.map(|around| around.name), "{n}");
             }
@@ -286,10 +290,10 @@ mod tests {
         let all = (0..200_u64).map(|n| TEXT + 0x11 * n).chain([0, 0x11, 0x1000, u64::MAX]);
         let all: Vec<_> = all.collect();
         let read = |file: Vec<u8>| {
-            let Some(kept) = read_kernel(file) else { return };
-            let around = kept.modules.iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
+            let Some(cached) = read_kernel(file) else { return };
+            let around = cached.modules.iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
             for address in around.chain(all.iter().copied()) {
-                let _ = kept.lookup(Avma(address));
+                let _ = cached.lookup(Avma(address));
             }
         };
         for value in [0, 1, 0x7f, 0x80, 0xff] {

@@ -19,7 +19,7 @@ impl KernelFunctions {
     pub(crate) fn around(&self, address: u64) -> Option<NearestFunction<'_>> {
         match self {
             Self::Read(table) => table.around(address),
-            Self::Kept(kept) => kept.around(address),
+            Self::Kept(cached) => cached.around(address),
         }
     }
 }

@@ -56,8 +56,8 @@ impl AnchorSymbols {
 
     /// The difference between these addresses and those of a file.
     fn slide(self, file: Self) -> Option<u64> {
-        let both = self.0.into_iter().zip(file.0).find_map(|(loaded, stated)| loaded.zip(stated));
-        both.map(|(loaded, stated)| loaded.wrapping_sub(stated))
+        let both = self.0.into_iter().zip(file.0).find_map(|(loaded, provided)| loaded.zip(provided));
+        both.map(|(loaded, provided)| loaded.wrapping_sub(provided))
     }
 }
 
@@ -96,11 +96,12 @@ impl KernelImage {
     pub(crate) fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         // An address that is not in the image is replaced by one that has no answer.
         let relative = |address: &Avma| {
-            let stated = Svma(address.0.wrapping_sub(self.slide));
-            RelativeAddress::from_svma(stated, self.symbols.image_base()).unwrap_or(RelativeAddress(u32::MAX))
+            let provided = Svma(address.0.wrapping_sub(self.slide));
+            RelativeAddress::from_svma(provided, self.symbols.image_base())
+                .unwrap_or(RelativeAddress(u32::MAX))
         };
-        let wanted: Vec<_> = addresses.iter().map(relative).collect();
-        self.symbols.symbolicate(&wanted, threads, &AtomicBool::new(false))
+        let requested: Vec<_> = addresses.iter().map(relative).collect();
+        self.symbols.symbolicate(&requested, threads, &AtomicBool::new(false))
     }
 }
 
@@ -111,15 +112,15 @@ mod tests {
     #[test]
     fn the_slide_is_of_the_first_symbol_both_know() {
         let mut loaded = AnchorSymbols::default();
-        let mut stated = AnchorSymbols::default();
+        let mut provided = AnchorSymbols::default();
         loaded.note(b"_text", 0xffff_ffff_9120_0000);
         loaded.note(b"_end", 7);
-        assert_eq!(loaded.slide(stated), None);
-        stated.note(b"_stext", 0xffff_ffff_8100_1000);
-        stated.note(b"_text", 0xffff_ffff_8100_0000);
-        assert_eq!(loaded.slide(stated), Some(0x1020_0000));
+        assert_eq!(loaded.slide(provided), None);
+        provided.note(b"_stext", 0xffff_ffff_8100_1000);
+        provided.note(b"_text", 0xffff_ffff_8100_0000);
+        assert_eq!(loaded.slide(provided), Some(0x1020_0000));
         loaded.note(b"_stext", 0xffff_ffff_9120_1000);
-        assert_eq!(loaded.slide(stated), Some(0x1020_0000));
-        assert_eq!(stated.slide(loaded), Some(0x1020_0000_u64.wrapping_neg()));
+        assert_eq!(loaded.slide(provided), Some(0x1020_0000));
+        assert_eq!(provided.slide(loaded), Some(0x1020_0000_u64.wrapping_neg()));
     }
 }

@@ -64,9 +64,9 @@ pub(super) fn read(kallsyms: impl BufRead, modules: impl BufRead) -> Result<List
     if reading.functions.is_empty() {
         return Err(KernelError::Empty);
     }
-    let mut stated = FxHashMap::default();
-    for_each_line(modules, |line| stated.extend(parse_module(line)))?;
-    Ok(reading.finish(&stated))
+    let mut provided = FxHashMap::default();
+    for_each_line(modules, |line| provided.extend(parse_module(line)))?;
+    Ok(reading.finish(&provided))
 }
 
 /// The state of reading the lists.
@@ -119,7 +119,7 @@ impl Reading {
         Some(number)
     }
 
-    fn finish(mut self, stated: &FxHashMap<String, Range<Avma>>) -> ListedFunctions {
+    fn finish(mut self, provided: &FxHashMap<String, Range<Avma>>) -> ListedFunctions {
         // Of several names at one address, the kernel itself prints the first one.
         self.functions.sort_by_key(|function| function.start);
         self.functions.dedup_by_key(|function| function.start);
@@ -132,7 +132,7 @@ impl Reading {
             range.end = range.end.max(end);
         }
         let modules = self.module_names.iter().zip(ranges).filter_map(|(name, range)| {
-            let range = stated.get(&**name).cloned().or(range)?;
+            let range = provided.get(&**name).cloned().or(range)?;
             let end = self.kernel_end.filter(|_| **name == *KERNEL).map_or(range.end, Avma);
             Some(KernelModule { name: name.clone(), range: range.start..end.max(range.end) })
         });
@@ -145,11 +145,11 @@ impl Reading {
 
 impl<'a> KallsymsLine<'a> {
     pub(super) fn parse(line: &'a str) -> Option<Self> {
-        let mut words = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
-        let name = words.next()?;
-        let module = words.next().and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
+        let mut fields = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let is_code = matches!(fields.next()?, "t" | "T" | "w" | "W");
+        let name = fields.next()?;
+        let module = fields.next().and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
         Some(Self { address, is_code, name, module: module.unwrap_or(KERNEL) })
     }
 }

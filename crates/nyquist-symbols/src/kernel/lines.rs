@@ -9,8 +9,8 @@ const MAX_LINE: u64 = 64 << 10;
 
 /// A line of `/proc/modules`: name, size, users, their names, state, address.
 pub(super) fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
-    let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
-    let &[name, size, .., address] = words.as_slice() else { return None };
+    let fields: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
+    let &[name, size, .., address] = fields.as_slice() else { return None };
     let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok().filter(|&start| start != 0)?;
     let end = start.checked_add(size.parse().ok()?)?;
     Some((name.to_owned(), Avma(start)..Avma(end)))

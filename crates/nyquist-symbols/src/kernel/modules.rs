@@ -116,7 +116,11 @@ impl ModuleFiles {
             None => COMPRESSED.iter().find_map(|suffix| {
                 let path = PathBuf::from(format!("{}{suffix}", path.display()));
                 let elf = unpacked(&path, id)?;
-                found.tried.push(Attempt { wanted: FileRole::Binary, path, outcome: AttemptOutcome::Used });
+                found.tried.push(Attempt {
+                    requested: FileRole::Binary,
+                    path,
+                    outcome: AttemptOutcome::Used,
+                });
                 Some((elf, found.clone()))
             }),
         }
@@ -135,8 +139,8 @@ impl PlacedModule {
             RelativeAddress::from_svma(Svma(address.0), self.symbols.image_base())
                 .unwrap_or(RelativeAddress(u32::MAX))
         };
-        let wanted: Vec<_> = addresses.iter().map(relative).collect();
-        self.symbols.symbolicate(&wanted, threads, &AtomicBool::new(false))
+        let requested: Vec<_> = addresses.iter().map(relative).collect();
+        self.symbols.symbolicate(&requested, threads, &AtomicBool::new(false))
     }
 }
 

@@ -48,11 +48,11 @@ struct KernelState {
 impl RunningKernel {
     fn symbols(self, cache: Option<&AnswerCache>) -> Result<KernelSymbols, KernelError> {
         let Some((cache, state)) = cache.zip(self.state()) else { return KernelSymbols::read(&self) };
-        let kept = cache.kernel().and_then(|file| open(&file, &state.places, &state.identity));
-        if let Some(kept) = kept {
+        let cached = cache.kernel().and_then(|file| open(&file, &state.places, &state.identity));
+        if let Some(cached) = cached {
             let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
             let uncached = Some(UncachedSymbols::new(self));
-            return Ok(KernelSymbols { build_id, uncached, ..kept });
+            return Ok(KernelSymbols { build_id, uncached, ..cached });
         }
         let symbols = KernelSymbols::read(&self)?;
         // If modules were loaded or unloaded meanwhile, the symbols belong to neither state.
@@ -150,7 +150,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             );
         }
 
-        fn kept(&self) -> PathBuf {
+        fn cached(&self) -> PathBuf {
             self.0.join("cache/running.kernel")
         }
 
@@ -179,10 +179,10 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn symbols_are_kept_while_the_kernel_runs() {
-        let kept =
+        let cached =
             |name, address, function| TestMachine::new(name).check(address, |_| {}, [function, function]);
-        kept("image", 0xffff_ffff_8100_0104, "do_syscall_64");
-        kept("module", 0xffff_ffff_c010_0044, "ext4_write");
+        cached("image", 0xffff_ffff_8100_0104, "do_syscall_64");
+        cached("module", 0xffff_ffff_c010_0044, "ext4_write");
     }
 
     #[test]
@@ -199,9 +199,9 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             fs::rename(folder.join("new"), folder.join("ext4")).unwrap();
         });
         anew("damaged", |machine| {
-            let mut bytes = fs::read(machine.kept()).unwrap();
+            let mut bytes = fs::read(machine.cached()).unwrap();
             *bytes.last_mut().unwrap() ^= 1;
-            fs::write(machine.kept(), bytes).unwrap();
+            fs::write(machine.cached(), bytes).unwrap();
         });
     }
 
@@ -231,7 +231,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             assert_eq!(&*name(0xffff_ffff_c010_0044), "ext4_write");
             assert_eq!(&*name(0xffff_ffff_c010_1010), "bpf_prog_one");
         }
-        assert!(machine.kept().exists());
+        assert!(machine.cached().exists());
     }
 
     #[test]
@@ -246,29 +246,29 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         let in_function = |n: u64| 0xffff_ffff_8100_0014 + 16 * n;
         assert_eq!(machine.name(in_function(0)), "old_0");
         machine.write("proc/kallsyms", &list("new"));
-        let mut bytes = fs::read(machine.kept()).unwrap();
+        let mut bytes = fs::read(machine.cached()).unwrap();
         let end = bytes.len();
         bytes[end - 100] ^= 1;
-        fs::write(machine.kept(), &bytes).unwrap();
+        fs::write(machine.cached(), &bytes).unwrap();
         let names = [0, 894, 895, 900, 998].map(|n| machine.name(in_function(n)));
         assert_eq!(names, ["old_0", "old_894", "new_895", "new_900", "new_998"]);
-        assert_eq!(fs::read(machine.kept()).unwrap(), bytes, "it is used as it is");
+        assert_eq!(fs::read(machine.cached()).unwrap(), bytes, "it is used as it is");
     }
 
     #[test]
     fn a_file_of_another_form_is_replaced() {
         let machine = TestMachine::new("form");
         machine.name(0xffff_ffff_8100_0104);
-        let new = fs::read(machine.kept()).unwrap();
+        let new = fs::read(machine.cached()).unwrap();
         // The format before functions were in blocks: a checksum of the rest, numbers, and the identity.
         let identity = RunningKernel { root: machine.0.clone(), files: None }.state().unwrap().identity;
         let numbers = [identity.len() as u32, 0, 0].map(u32::to_le_bytes).concat();
         let rest = [numbers.as_slice(), identity.as_bytes()].concat();
         let old = [&checksum(0, &rest).to_le_bytes(), rest.as_slice()].concat();
         for other in [old.as_slice(), b"", b"something else"] {
-            fs::write(machine.kept(), other).unwrap();
+            fs::write(machine.cached(), other).unwrap();
             assert_eq!(machine.name(0xffff_ffff_8100_0104), "do_syscall_64");
-            assert_eq!(fs::read(machine.kept()).unwrap(), new);
+            assert_eq!(fs::read(machine.cached()).unwrap(), new);
         }
     }
 
@@ -297,9 +297,9 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     fn the_file_is_private_and_reveals_no_address() {
         let machine = TestMachine::new("private");
         machine.name(0xffff_ffff_8100_0104);
-        let mode = fs::metadata(machine.kept()).unwrap().permissions().mode();
+        let mode = fs::metadata(machine.cached()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let bytes = fs::read(machine.kept()).unwrap();
+        let bytes = fs::read(machine.cached()).unwrap();
         let upper = |at: &[u8]| at == [0xff; 4];
         assert!(!bytes[8..].windows(4).any(upper), "the upper half of an address of the kernel");
         let modules = AnswerCache::new(machine.0.join("cache")).modules().unwrap();

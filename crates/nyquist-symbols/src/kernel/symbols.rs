@@ -117,8 +117,8 @@ impl KernelSymbols {
             }
         }
         for (number, indexes) in by_module {
-            let wanted: Vec<_> = indexes.iter().map(|&index| addresses[index]).collect();
-            for (index, lines) in indexes.into_iter().zip(self.lines(number, &wanted, threads)) {
+            let requested: Vec<_> = indexes.iter().map(|&index| addresses[index]).collect();
+            for (index, lines) in indexes.into_iter().zip(self.lines(number, &requested, threads)) {
                 if lines.origin == Origin::DebugInfo {
                     infos[index].frames = lines.frames;
                     infos[index].origin = lines.origin;

@@ -47,9 +47,9 @@ pub(crate) fn id_of(image: &MachOImage) -> Option<DebugId> {
 
 /// The file with this id among the files in one. If no id is given, the file for the current machine, or the
 /// first one.
-pub(crate) fn choose(mut images: Vec<MachOImage>, wanted: Option<DebugId>) -> Option<MachOImage> {
-    let index = match wanted {
-        Some(wanted) => images.iter().position(|image| id_of(image) == Some(wanted))?,
+pub(crate) fn choose(mut images: Vec<MachOImage>, requested: Option<DebugId>) -> Option<MachOImage> {
+    let index = match requested {
+        Some(requested) => images.iter().position(|image| id_of(image) == Some(requested))?,
         None => images.iter().position(|image| image.architecture() == OWN).unwrap_or(0),
     };
     (index < images.len()).then(|| images.swap_remove(index))

@@ -45,11 +45,11 @@ struct ObjectFile {
     functions: FxHashMap<Vec<u8>, Option<u64>>,
 }
 
-/// A wanted address in an object file.
+/// A requested address in an object file.
 struct TranslatedAddress {
     unit: u64,
     address: u64,
-    /// Its index among the wanted addresses.
+    /// Its index among the requested addresses.
     number: usize,
     /// The offset that has to be added to an address in the object file.
     shift: u64,
@@ -69,20 +69,20 @@ impl ObjectFiles {
         self.map.find(address).map(|function| function.object.into())
     }
 
-    /// Answers for `wanted`, which are sorted addresses of functions from one object file, in their order.
-    pub(crate) fn look_up(&self, object: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
-        let mut found = vec![DebugAnswer::default(); wanted.len()];
+    /// Answers for `requested`, which are sorted addresses of functions from one object file, in their order.
+    pub(crate) fn look_up(&self, object: u64, requested: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+        let mut found = vec![DebugAnswer::default(); requested.len()];
         let Some(file) = self.object(object) else { return found };
         let translate = |(number, &address): (usize, &u64)| self.translate(&file, number, address);
-        let mut translated: Vec<_> = wanted.iter().enumerate().filter_map(translate).collect();
-        translated.sort_unstable_by_key(|wanted| (wanted.unit, wanted.address));
+        let mut translated: Vec<_> = requested.iter().enumerate().filter_map(translate).collect();
+        translated.sort_unstable_by_key(|requested| (requested.unit, requested.address));
         for of_unit in translated.chunk_by(|one, next| one.unit == next.unit) {
             let Some(unit) = of_unit.first().map(|first| first.unit) else { continue };
-            let addresses: Vec<u64> = of_unit.iter().map(|wanted| wanted.address).collect();
+            let addresses: Vec<u64> = of_unit.iter().map(|requested| requested.address).collect();
             let answers = file.dwarf.look_up(unit, &addresses, scratch);
-            for (wanted, answer) in of_unit.iter().zip(answers) {
-                if let Some(found) = found.get_mut(wanted.number) {
-                    let function = answer.function.as_ref().map(|range| shifted(range, wanted.shift));
+            for (requested, answer) in of_unit.iter().zip(answers) {
+                if let Some(found) = found.get_mut(requested.number) {
+                    let function = answer.function.as_ref().map(|range| shifted(range, requested.shift));
                     *found = DebugAnswer { function, ..answer };
                 }
             }
@@ -182,10 +182,10 @@ pub(crate) fn find_object(
     None
 }
 
-fn check_time(source: &FileSource, wanted: Option<u64>) -> AttemptOutcome {
-    let Some(wanted) = wanted else { return AttemptOutcome::Used };
+fn check_time(source: &FileSource, requested: Option<u64>) -> AttemptOutcome {
+    let Some(requested) = requested else { return AttemptOutcome::Used };
     let seconds = source.facts().ok().and_then(|facts| u64::try_from(facts.modified.0).ok());
-    if seconds == Some(wanted) {
+    if seconds == Some(requested) {
         AttemptOutcome::Used
     } else {
         AttemptOutcome::OtherIdentity("it was modified".to_owned())

@@ -28,14 +28,14 @@ pub(crate) fn ids_in_cache(source: &SharedSource) -> Result<Vec<(DebugId, String
 ///
 /// # Errors
 /// The file is no cache, or the library is in a file that does not exist.
-pub(crate) fn image_in_cache(file: &OpenFile, wanted: DebugId) -> Result<Option<MachOImage>, ObjectError> {
+pub(crate) fn image_in_cache(file: &OpenFile, requested: DebugId) -> Result<Option<MachOImage>, ObjectError> {
     let beside = |suffix: &str| {
         let mut name = file.path.file_name().unwrap_or(OsStr::new("")).to_owned();
         name.push(suffix);
         open_source(&file.path.with_file_name(name)).ok().map(|source| source as SharedSource)
     };
     let cache = SharedCache::open(file.source.clone() as SharedSource, beside)?;
-    let Some(image) = cache.images().iter().find(|image| image.uuid.debug_id() == wanted) else {
+    let Some(image) = cache.images().iter().find(|image| image.uuid.debug_id() == requested) else {
         return Ok(None);
     };
     let extracted = Arc::new(cache.extract(image)?);

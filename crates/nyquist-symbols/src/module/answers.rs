@@ -22,16 +22,16 @@ impl ModuleSymbols {
         functions.address_info(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
 
-    /// The available answers to `wanted`, which are sorted, without a look-up: those that came with the
+    /// The available answers to `requested`, which are sorted, without a look-up: those that came with the
     /// profile, and cached ones.
-    pub(crate) fn available_answers(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
-        let mut known = match &self.kept {
-            Some(kept) => kept.find(wanted),
-            None => vec![None; wanted.len()],
+    pub(crate) fn available_answers(&self, requested: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
+        let mut known = match &self.cached {
+            Some(cached) => cached.find(requested),
+            None => vec![None; requested.len()],
         };
-        if let Some(stated) = self.used_answers() {
-            for (known, address) in known.iter_mut().zip(wanted) {
-                if let Some(info) = stated.find(*address) {
+        if let Some(provided) = self.used_answers() {
+            for (known, address) in known.iter_mut().zip(requested) {
+                if let Some(info) = provided.find(*address) {
                     *known = Some(Arc::clone(info));
                 }
             }
@@ -56,14 +56,14 @@ impl ModuleSymbols {
         let opened = self.debug_info.get();
         let reads_others =
             opened.is_some_and(|info| info.as_ref().is_some_and(DebugInfo::reads_single_files));
-        let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) else { return };
+        let Some(cached) = self.cached.as_ref().filter(|_| !reads_others) else { return };
         let functions = functions.filter(|_| opened.is_some_and(Option::is_none));
         let mut all = Vec::new();
         for (address, info) in answers {
             let extent = functions.and_then(|functions| functions.extent(address));
             push_unless_covered(&mut all, extent.unwrap_or(Extent::of(address)), info);
         }
-        kept.keep(&all);
+        cached.keep(&all);
     }
 }
 

@@ -40,9 +40,10 @@ impl ModuleSymbols {
         if let Some(tables) = self.other_tables() {
             return tables;
         }
-        let kept = self.kept.as_ref();
-        let read =
-            |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, kept));
+        let cached = self.cached.as_ref();
+        let read = |name, origin| {
+            self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, cached))
+        };
         if let Some(symbols) = read(".symtab", Origin::SymbolTable) {
             return vec![symbols];
         }

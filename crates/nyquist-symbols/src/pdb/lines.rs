@@ -130,11 +130,11 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The places of the code at each of `wanted`, which are sorted.
-    pub(super) fn find(&self, program: &PdbProgram, wanted: &[u32]) -> Vec<Option<SourceLocation>> {
-        let mut found = vec![None; wanted.len()];
+    /// The places of the code at each of `lookups`, which are sorted.
+    pub(super) fn find(&self, program: &PdbProgram, lookups: &[u32]) -> Vec<Option<SourceLocation>> {
+        let mut found = vec![None; lookups.len()];
         for (_, contents) in subsections(self.bytes).filter(|(kind, _)| *kind == LINES) {
-            find_in(contents, program, wanted, &mut found);
+            find_in(contents, program, lookups, &mut found);
         }
         found
     }
@@ -145,21 +145,21 @@ impl<'a> Lines<'a> {
 fn find_in(
     bytes: &[u8],
     program: &PdbProgram,
-    wanted: &[u32],
+    lookups: &[u32],
     found: &mut [Option<SourceLocation>],
 ) -> Option<()> {
     let mut cursor = Cursor::new(bytes, 0, true);
     let (offset, section, flags, size) = (cursor.u32()?, cursor.u16()?, cursor.u16()?, cursor.u32()?);
     let start = program.address(section, offset)?;
-    let first = wanted.partition_point(|address| *address < start);
-    let end = wanted.partition_point(|address| address.wrapping_sub(start) < size || *address < start);
+    let first = lookups.partition_point(|address| *address < start);
+    let end = lookups.partition_point(|address| address.wrapping_sub(start) < size || *address < start);
     if first >= end {
         return None;
     }
     let mut lines = Vec::new();
     while read_block(&mut cursor, bytes, flags & 1 != 0, &mut lines).is_some() {}
     lines.sort_by_key(|(offset, _)| *offset);
-    for (address, found) in wanted.iter().zip(found).take(end).skip(first) {
+    for (address, found) in lookups.iter().zip(found).take(end).skip(first) {
         let after = lines.partition_point(|(offset, _)| *offset <= address - start);
         *found = after.checked_sub(1).and_then(|index| lines.get(index)).map(|(_, place)| *place);
     }

@@ -55,27 +55,27 @@ pub(crate) fn debug_id(source: SharedSource) -> Result<DebugId, ObjectError> {
     dbi::debug_id(&Msf::open(source)?)
 }
 
-/// A function with some of the wanted addresses in it.
+/// A function with some of the requested addresses in it.
 struct FunctionHit<'a> {
     procedure: Procedure<'a>,
     start: u32,
-    /// The indices of its addresses among the wanted ones.
-    wanted: Range<usize>,
+    /// The indices of its addresses among the requested ones.
+    lookups: Range<usize>,
     /// The sites, each with its nesting depth.
     sites: Vec<(usize, InlineSite<'a>)>,
 }
 
-/// The wanted addresses of one object file in order, their places, and the data that the places refer to.
+/// The requested addresses of one object file in order, their places, and the data that the places refer to.
 struct ObjectLookup<'a> {
-    wanted: &'a [u32],
+    lookups: &'a [u32],
     places: Vec<Option<SourceLocation>>,
     lines: Lines<'a>,
 }
 
 impl FunctionHit<'_> {
     /// The range of the hit's addresses that are between two offsets in the function.
-    fn wanted_in(&self, wanted: &[u32], start: u32, end: u32) -> Range<usize> {
-        let own = wanted.get(self.wanted.clone()).unwrap_or_default();
+    fn requested_in(&self, lookups: &[u32], start: u32, end: u32) -> Range<usize> {
+        let own = lookups.get(self.lookups.clone()).unwrap_or_default();
         let before =
             |distance: u32| own.partition_point(|address| address.saturating_sub(self.start) < distance);
         before(start)..before(end)
@@ -131,14 +131,14 @@ impl Pdb {
         up_to_next(self.public_functions(), &sections.collect::<Vec<_>>())
     }
 
-    /// Answers for `wanted`, which are sorted addresses in the code of one object file, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
-        let mut found = vec![DebugAnswer::default(); wanted.len()];
+    /// Answers for `lookups`, which are sorted addresses in the code of one object file, in their order.
+    pub(crate) fn look_up(&self, unit: u64, lookups: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
+        let mut found = vec![DebugAnswer::default(); lookups.len()];
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let stream = module.and_then(|module| Some((module, self.msf.read(module.stream).ok()?)));
         let Some((module, stream)) = stream else { return found };
         // The order changes if code was moved after linking.
-        let mut addresses: Vec<(u32, usize)> = wanted
+        let mut addresses: Vec<(u32, usize)> = lookups
             .iter()
             .zip(0..)
             .filter_map(|(address, number)| Some((self.source_address(*address)?, number)))
@@ -158,14 +158,14 @@ impl Pdb {
         &self,
         module: &PdbModule,
         stream: &[u8],
-        wanted: &[u32],
+        lookups: &[u32],
         allowance: &mut Allowance,
     ) -> Vec<DebugAnswer> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
-        let requested = ObjectLookup { wanted, places: lines.find(&self.program, wanted), lines };
-        let mut found = vec![DebugAnswer::default(); wanted.len()];
-        for hit in self.hits(symbols, wanted) {
+        let requested = ObjectLookup { lookups, places: lines.find(&self.program, lookups), lines };
+        let mut found = vec![DebugAnswer::default(); lookups.len()];
+        for hit in self.hits(symbols, lookups) {
             self.symbolicate_hit(&hit, symbols, &requested, &mut found, allowance);
         }
         let ObjectLookup { places, lines, .. } = requested;
@@ -177,8 +177,8 @@ impl Pdb {
         found
     }
 
-    /// The functions that contain wanted addresses, with the calls that were inlined into them.
-    fn hits<'a>(&self, symbols: &'a [u8], wanted: &[u32]) -> Vec<FunctionHit<'a>> {
+    /// The functions that contain requested addresses, with the calls that were inlined into them.
+    fn hits<'a>(&self, symbols: &'a [u8], lookups: &[u32]) -> Vec<FunctionHit<'a>> {
         let mut hits: Vec<FunctionHit<'a>> = Vec::new();
         // For each open scope, whether it belongs to the last hit, and whether it is an inlined call.
         let mut open: Vec<(bool, bool)> = Vec::new();
@@ -194,7 +194,7 @@ impl Pdb {
                     open.pop();
                 }
                 ScopeChange::Procedure(procedure) => {
-                    let hit = self.hit(procedure, wanted);
+                    let hit = self.hit(procedure, lookups);
                     open.push((hit.is_some(), false));
                     hits.extend(hit);
                 }
@@ -212,15 +212,15 @@ impl Pdb {
         hits
     }
 
-    fn hit<'a>(&self, procedure: Procedure<'a>, wanted: &[u32]) -> Option<FunctionHit<'a>> {
+    fn hit<'a>(&self, procedure: Procedure<'a>, lookups: &[u32]) -> Option<FunctionHit<'a>> {
         let start = self.program.address(procedure.section, procedure.offset)?;
         let end = start.checked_add(procedure.size)?;
-        let first = wanted.partition_point(|address| *address < start);
-        let after = wanted.partition_point(|address| *address < end);
-        (first < after).then(|| FunctionHit { procedure, start, wanted: first..after, sites: Vec::new() })
+        let first = lookups.partition_point(|address| *address < start);
+        let after = lookups.partition_point(|address| *address < end);
+        (first < after).then(|| FunctionHit { procedure, start, lookups: first..after, sites: Vec::new() })
     }
 
-    /// Answers for the wanted addresses in one function.
+    /// Answers for the requested addresses in one function.
     fn symbolicate_hit(
         &self,
         hit: &FunctionHit<'_>,
@@ -234,7 +234,7 @@ impl Pdb {
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
         let mut chains: Vec<Vec<SourceFrame>> = hit
-            .wanted
+            .lookups
             .clone()
             .map(|number| vec![self.frame(name.clone(), places.get(number).copied().flatten(), lines)])
             .map(|chain| if allowance.admits(&chain) { chain } else { Vec::new() })
@@ -242,7 +242,7 @@ impl Pdb {
         for (depth, site) in &hit.sites {
             self.add_inlined(*depth, site, requested, hit, &mut chains, allowance);
         }
-        for (number, mut frames) in hit.wanted.clone().zip(chains) {
+        for (number, mut frames) in hit.lookups.clone().zip(chains) {
             frames.reverse();
             if let Some(found) = found.get_mut(number) {
                 *found = DebugAnswer { frames, is_complete: name.is_some(), function: range.clone() };
@@ -259,11 +259,11 @@ impl Pdb {
         chains: &mut [Vec<SourceFrame>],
         allowance: &mut Allowance,
     ) {
-        let ObjectLookup { wanted, lines, .. } = requested;
+        let ObjectLookup { lookups, lines, .. } = requested;
         let start = lines.inlinee(site.inlinee).unwrap_or_default();
         let mut name = None;
         for line in annotations::run(site.annotations, start) {
-            let here = hit.wanted_in(wanted, line.start, line.end);
+            let here = hit.requested_in(lookups, line.start, line.end);
             for chain in chains.get_mut(here).unwrap_or_default() {
                 // A nested site is not used for an address that the outer one does not contain.
                 if chain.len() == depth + 1 {
@@ -283,7 +283,7 @@ impl Pdb {
     }
 
     fn procedure_name(&self, procedure: &Procedure<'_>, symbols: &[u8], lines: &Lines<'_>) -> Option<String> {
-        let stated = |name: ProcedureName<'_>| match name {
+        let provided = |name: ProcedureName<'_>| match name {
             ProcedureName::Typed(name, kind) => {
                 let kind = self.global_number(kind, lines).unwrap_or(kind);
                 Some(self.types.function(&self.msf, &text(name), kind))
@@ -299,9 +299,9 @@ impl Pdb {
                     }
                     _ => None,
                 })?;
-                stated(whole.name)
+                provided(whole.name)
             }
-            name => stated(name),
+            name => provided(name),
         }
     }
 

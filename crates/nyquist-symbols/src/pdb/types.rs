@@ -71,7 +71,7 @@ impl TypeRecords {
             return None;
         }
         let anchors =
-            self.anchors.get_or_init(|| self.stated_places(msf).unwrap_or_else(|| self.own_places(msf)));
+            self.anchors.get_or_init(|| self.provided_places(msf).unwrap_or_else(|| self.own_places(msf)));
         let after = anchors.partition_point(|[first, _]| *first <= number);
         let [first, start] = *anchors.get(after.checked_sub(1)?)?;
         let end = anchors.get(after).map_or(self.len, |[_, next]| *next);
@@ -98,7 +98,7 @@ impl TypeRecords {
     }
 
     /// The places that the PDB states: that of one record for about every eight kilobytes.
-    fn stated_places(&self, msf: &Msf) -> Option<Vec<[u32; 2]>> {
+    fn provided_places(&self, msf: &Msf) -> Option<Vec<[u32; 2]>> {
         let (offset, len) = self.places;
         let bytes = msf.read_range(self.hash_stream, offset, len).ok()?;
         let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();

@@ -102,10 +102,10 @@ impl CachedRows {
         is_whole.then_some(())?;
         let block = |first: &[u8; 8]| RowBlock { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
         let blocks: Vec<_> = firsts.iter().map(block).collect();
-        let kept = Self { file: head.blocks(source), len, start: head.end(), blocks };
-        let is_right = kept.place(kept.blocks.len() - 1).end == source.len()
-            && kept.blocks.is_sorted_by_key(|block| block.first);
-        is_right.then_some(kept)
+        let cached = Self { file: head.blocks(source), len, start: head.end(), blocks };
+        let is_right = cached.place(cached.blocks.len() - 1).end == source.len()
+            && cached.blocks.is_sorted_by_key(|block| block.first);
+        is_right.then_some(cached)
     }
 
     /// The row with this index. `None` after the last one.
@@ -196,8 +196,8 @@ mod tests {
 
     /// Opens a table from its file. `remake` replaces a damaged block.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
-        let kept = CachedRows::open(&(Arc::new(file) as SharedSource), SEED)?;
-        Some(table(SymbolRows::Kept(CachedTable::new(kept, Box::new(remake)))))
+        let cached = CachedRows::open(&(Arc::new(file) as SharedSource), SEED)?;
+        Some(table(SymbolRows::Kept(CachedTable::new(cached, Box::new(remake)))))
     }
 
     /// The answers of a table for all addresses.
@@ -226,7 +226,7 @@ mod tests {
         // Sizes of a few blocks. For some of them the last block is full, or has one row.
         for (symbols, seed) in few.chain((140..1500).step_by(11)).zip(0..) {
             let whole = whole(symbols, seed);
-            let kept =
+            let cached =
                 opened(encode(&whole, SEED), || panic!("nothing is damaged")).expect("it is as written");
             for border in (PER_BLOCK..whole.len()).step_by(PER_BLOCK) {
                 let [last, first] = [border - 1, border].map(|index| whole.row(index).unwrap());
@@ -235,9 +235,13 @@ mod tests {
                 inside_over_a_border += usize::from(last.furthest_end() > first.start);
             }
             for index in 0..whole.len() + 3 {
-                assert_eq!(kept.rows.row(index), whole.row(index), "{index} of {symbols}");
+                assert_eq!(cached.rows.row(index), whole.row(index), "{index} of {symbols}");
             }
-            assert_eq!(answers(&kept), answers(&table(SymbolRows::Read(whole))), "{symbols} symbols, {seed}");
+            assert_eq!(
+                answers(&cached),
+                answers(&table(SymbolRows::Read(whole))),
+                "{symbols} symbols, {seed}"
+            );
         }
         let seen = [blocks, same_over_a_border, inside_over_a_border];
         assert!(seen[0] > 100 && seen[1] > 5 && seen[2] > 50, "{seen:?}");
@@ -297,14 +301,14 @@ mod tests {
         let head = head_len(&bytes) as u64;
         let counted = Arc::new(CountedBytes::new(bytes));
         let read = || counted.take_read();
-        let kept = CachedRows::open(&(counted.clone() as SharedSource), SEED).unwrap();
+        let cached = CachedRows::open(&(counted.clone() as SharedSource), SEED).unwrap();
         assert_eq!(read(), head);
         for _ in 0..2 {
-            assert_eq!(kept.after(8 * 130), Ok(131));
-            assert_eq!(kept.row(200).map(|row| row.map(|row| row.start)), Ok(Some(1600)));
+            assert_eq!(cached.after(8 * 130), Ok(131));
+            assert_eq!(cached.row(200).map(|row| row.map(|row| row.start)), Ok(Some(1600)));
         }
         assert_eq!(read(), (CHECKSUM_LEN + PER_BLOCK * ROW_LEN) as u64);
-        assert_eq!((kept.row(1000), kept.row(usize::MAX)), (Ok(None), Ok(None)));
+        assert_eq!((cached.row(1000), cached.row(usize::MAX)), (Ok(None), Ok(None)));
         assert_eq!(read(), 0);
     }
 

@@ -53,7 +53,7 @@ impl RowTable {
         {
             same.sort_unstable_by_key(|entry| (Reverse(entry.rank), entry.name));
         }
-        entries.dedup_by(|next, kept| next.start == kept.start && next.rank < kept.rank);
+        entries.dedup_by(|next, cached| next.start == cached.start && next.rank < cached.rank);
         drop_labels(&mut entries);
         end_at_next(&mut entries);
         let reach = entries.iter().scan(0, |reach: &mut u64, entry| {

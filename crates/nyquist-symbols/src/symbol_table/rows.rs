@@ -19,7 +19,7 @@ pub(super) type RebuildTable = Box<dyn Fn() -> RowTable + Send + Sync>;
 
 /// Rows of a cached file, and the whole table after one of its blocks was found to be damaged.
 pub(super) struct CachedTable {
-    kept: CachedRows,
+    cached: CachedRows,
     rebuild: RebuildTable,
     whole: OnceLock<RowTable>,
 }
@@ -37,7 +37,7 @@ impl SymbolRows {
     pub(super) fn row(&self, index: usize) -> Option<SymbolRow> {
         match self {
             Self::Read(table) => table.row(index),
-            Self::Kept(table) => table.ask(|kept| kept.row(index), |whole| whole.row(index)),
+            Self::Kept(table) => table.ask(|cached| cached.row(index), |whole| whole.row(index)),
         }
     }
 
@@ -45,24 +45,24 @@ impl SymbolRows {
     pub(super) fn after(&self, address: u64) -> usize {
         match self {
             Self::Read(table) => table.after(address),
-            Self::Kept(table) => table.ask(|kept| kept.after(address), |whole| whole.after(address)),
+            Self::Kept(table) => table.ask(|cached| cached.after(address), |whole| whole.after(address)),
         }
     }
 }
 
 impl CachedTable {
-    pub(super) fn new(kept: CachedRows, rebuild: RebuildTable) -> Self {
-        Self { kept, rebuild, whole: OnceLock::new() }
+    pub(super) fn new(cached: CachedRows, rebuild: RebuildTable) -> Self {
+        Self { cached, rebuild, whole: OnceLock::new() }
     }
 
     /// Uses the cached rows, or the whole table after one of their blocks was found to be damaged.
     fn ask<T>(
         &self,
-        kept: impl FnOnce(&CachedRows) -> Result<T, DamagedBlock>,
+        cached: impl FnOnce(&CachedRows) -> Result<T, DamagedBlock>,
         whole: impl FnOnce(&RowTable) -> T,
     ) -> T {
         if self.whole.get().is_none()
-            && let Ok(answer) = kept(&self.kept)
+            && let Ok(answer) = cached(&self.cached)
         {
             return answer;
         }
@@ -72,6 +72,6 @@ impl CachedTable {
 
 impl fmt::Debug for CachedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptTable").field("kept", &self.kept).finish_non_exhaustive()
+        f.debug_struct("KeptTable").field("kept", &self.cached).finish_non_exhaustive()
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(found, expected, "{code:x?}");
     }
 
-    fn kept(cfa: i32) -> Rule {
+    fn retained(cfa: i32) -> Rule {
         Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::InRegister, 0).unwrap()
     }
 
@@ -121,11 +121,17 @@ mod tests {
 
     #[test]
     fn the_frame_pointer_is_stored_with_the_frame() {
-        check(0, FRAME_DEPTHS, FRAME, &[(0, kept(8)), (4, kept(32)), (9, stored(32)), (24, kept(8))]);
+        check(
+            0,
+            FRAME_DEPTHS,
+            FRAME,
+            &[(0, retained(8)), (4, retained(32)), (9, stored(32)), (24, retained(8))],
+        );
         // push rbp; mov rbp, rsp; sub rsp, 16; ...; add rsp, 16; pop rbp; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3];
         let depths = [2, 1, 16, 7, 32, 5, 31, 1, 15, 1, 0];
-        let expected = [(0, kept(8)), (1, stored(16)), (8, stored(32)), (13, stored(16)), (14, kept(8))];
+        let expected =
+            [(0, retained(8)), (1, stored(16)), (8, stored(32)), (13, stored(16)), (14, retained(8))];
         check(0, &depths, &code, &expected);
     }
 
@@ -144,11 +150,12 @@ mod tests {
             2,
             FRAME_DEPTHS,
             FRAME,
-            &[(0, kept(8)), (4, kept(32)), (9, stored(32)), (14, record), (24, kept(8))],
+            &[(0, retained(8)), (4, retained(32)), (9, stored(32)), (14, record), (24, retained(8))],
         );
         // mov rsp, [r14 + 56]; push rax; mov r12, [rdx]; call r12; pop rax; ret
         let code = [0x49, 0x8b, 0x66, 0x38, 0x50, 0x4c, 0x8b, 0x22, 0x41, 0xff, 0xd4, 0x58, 0xc3];
-        let expected = [(0, kept(8)), (5, kept(16)), (8, Rule::END), (11, kept(16)), (12, kept(8))];
+        let expected =
+            [(0, retained(8)), (5, retained(16)), (8, Rule::END), (11, retained(16)), (12, retained(8))];
         check(2, &[2, 5, 16, 7, 15, 1, 0], &code, &expected);
     }
 }

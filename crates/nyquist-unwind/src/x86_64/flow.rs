@@ -187,7 +187,7 @@ impl<'a> CodeFlow<'a> {
                 Successor::Branch(distance) => self.go(target(distance), state),
                 Successor::Jump(distance) => return self.go(target(distance), state),
                 Successor::Call(distance) => {
-                    state.kept.call();
+                    state.saved_sp.call();
                     if let Some(distance) = distance {
                         self.enter(target(distance));
                     }
@@ -346,10 +346,10 @@ fn apply_with_modrm(
                 state.above_fp = None;
             }
             if writes_rm && is_register {
-                state.kept.overwrite(rm | (rex & 1) << 3);
+                state.saved_sp.overwrite(rm | (rex & 1) << 3);
             }
             if writes_reg {
-                state.kept.overwrite(reg | (rex & 4) << 1);
+                state.saved_sp.overwrite(reg | (rex & 4) << 1);
             }
         }
     }
@@ -365,20 +365,20 @@ fn apply_move(instruction: &DecodedInstruction, modrm: u8, bytes: &[u8], state: 
         let place = base_and_displacement(modrm, rex, bytes).filter(|(base, _)| *base == RSP);
         let place = place.map(|(_, above_sp)| above_sp);
         match reg {
-            _ if is_store => place.into_iter().for_each(|place| state.kept.store(reg, place)),
-            RSP => state.set_sp(place.and_then(|place| state.kept.in_word(place))),
+            _ if is_store => place.into_iter().for_each(|place| state.saved_sp.store(reg, place)),
+            RSP => state.set_sp(place.and_then(|place| state.saved_sp.in_word(place))),
             RBP => state.above_fp = None,
-            _ => state.kept.overwrite(reg),
+            _ => state.saved_sp.overwrite(reg),
         }
         return;
     }
     match if is_store { (reg, rm) } else { (rm, reg) } {
         (RSP, RBP) => state.above_fp = state.above_sp,
         (RBP, RSP) => state.sp_from_fp(0),
-        (RSP, to) => state.kept.copy(to, state.above_sp),
-        (from, RSP) => state.set_sp(state.kept.in_register(from)),
+        (RSP, to) => state.saved_sp.copy(to, state.above_sp),
+        (from, RSP) => state.set_sp(state.saved_sp.in_register(from)),
         (_, RBP) => state.above_fp = None,
-        (_, to) => state.kept.overwrite(to),
+        (_, to) => state.saved_sp.overwrite(to),
     }
 }
 

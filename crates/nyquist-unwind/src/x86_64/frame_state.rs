@@ -1,6 +1,6 @@
 //! The state of a function's frame, as its instructions change it.
 
-use super::kept_stack_pointer::KeptStackPointer;
+use super::saved_stack_pointer::SavedStackPointer;
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// Bytes of a word.
@@ -16,13 +16,13 @@ pub(crate) struct FrameState {
     /// How far below the CFA the caller's frame pointer is saved. If `None`, it is still in its register.
     pub(super) saved: Option<i64>,
     /// Where the caller's stack pointer is kept while neither distance is known.
-    pub(super) kept: KeptStackPointer,
+    pub(super) saved_sp: SavedStackPointer,
 }
 
 impl FrameState {
     /// The state at a function's first instruction.
     pub(crate) const ENTRY: Self =
-        Self { above_sp: Some(1), above_fp: None, saved: None, kept: KeptStackPointer::NONE };
+        Self { above_sp: Some(1), above_fp: None, saved: None, saved_sp: SavedStackPointer::NONE };
 
     /// Whether only the return address is on the stack.
     #[inline]
@@ -40,7 +40,7 @@ impl FrameState {
         let cfa = match (self.above_sp, self.above_fp) {
             (Some(words), _) => above(CfaKind::StackPointer, words),
             (None, Some(words)) => above(CfaKind::FramePointer, words),
-            (None, None) => self.kept.cfa(),
+            (None, None) => self.saved_sp.cfa(),
         };
         let rule = cfa.and_then(|(kind, operand)| match self.saved {
             None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
@@ -54,25 +54,25 @@ impl FrameState {
     pub(super) fn lower(&mut self, bytes: i64) {
         let words = (bytes % WORD == 0).then_some(bytes / WORD);
         self.above_sp = self.above_sp.zip(words).and_then(|(above, words)| above.checked_add(words));
-        self.kept.lower(bytes);
+        self.saved_sp.lower(bytes);
     }
 
     /// The stack pointer is computed.
     #[inline]
     pub(super) fn lose_sp(&mut self) {
         self.above_sp = None;
-        self.kept.lose();
+        self.saved_sp.lose();
     }
 
     /// The stack pointer is aligned.
     pub(super) fn align_sp(&mut self) {
         self.above_sp = None;
-        self.kept.align();
+        self.saved_sp.align();
     }
 
     /// Sets the stack pointer to an address so many words below the CFA, if that is known.
     pub(super) fn set_sp(&mut self, above: Option<i64>) {
-        self.kept.lose();
+        self.saved_sp.lose();
         self.above_sp = above;
     }
 

@@ -4,10 +4,10 @@ mod compact;
 pub(crate) mod flow;
 pub(crate) mod frame_state;
 pub(crate) mod instructions;
-mod kept_stack_pointer;
 mod length;
 mod registers;
 mod rows;
+mod saved_stack_pointer;
 mod step;
 
 use crate::architecture::{Architecture, FrameRegisters, FullRegisters};

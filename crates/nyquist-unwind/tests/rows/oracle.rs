@@ -45,7 +45,7 @@ fn agrees_on_aarch64(rule: Rule, row: &UnwindTableRow<usize>, is_signal: bool) -
         _ => None,
     };
     let (cfa, saved) = (row.cfa(), (offset(FP), offset(LR)));
-    let at = |wanted| matches!(cfa, CfaRule::RegisterAndOffset { register, .. } if *register == wanted);
+    let at = |requested| matches!(cfa, CfaRule::RegisterAndOffset { register, .. } if *register == requested);
     let rules = rule.saved_registers();
     let is_saved = saved == (Some(rules.frame_pointer), Some(rules.return_address));
     let is_offset = matches!(cfa, CfaRule::RegisterAndOffset { offset, .. } if *offset == rule.operand());

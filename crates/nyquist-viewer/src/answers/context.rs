@@ -7,8 +7,8 @@ use nyquist_server::{SymbolSource, ViewerError};
 use crate::function_table::{FunctionCategories, FunctionTable};
 use crate::measures::RecordedMeasures;
 
+use crate::errors::bad_request;
 use crate::parameters::Parameters;
-use crate::refusal::bad_request;
 use crate::viewed_profile::FileNames;
 
 /// A request and its selection.

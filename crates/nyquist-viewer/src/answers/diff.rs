@@ -7,8 +7,8 @@ use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
+use crate::errors::bad_request;
 use crate::function_table::FunctionTable;
-use crate::refusal::bad_request;
 
 /// The maximum number of rows of a response.
 const MAX_ROWS: usize = 2000;

@@ -7,9 +7,9 @@ use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
+use crate::errors::bad_request;
 use crate::function_table::FunctionTable;
 use crate::parameters::name_search;
-use crate::refusal::bad_request;
 use crate::selection::function;
 
 /// The maximum number of rows of a response.
@@ -105,11 +105,11 @@ pub(super) struct SearchTotals {
 
 pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, ViewerError> {
     let text = context.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
-    let wanted = name_search(text)?;
+    let requested = name_search(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
     let functions = context.view.functions().functions;
     let functions: HashSet<_> =
-        functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();
+        functions.iter().filter(|one| requested.matches(one.name)).map(|one| one.func).collect();
     let matched = context.view.total_with(|func| functions.contains(&func)).weight;
     Ok(SearchTotals { weight: context.view.total().weight, matched, functions: functions.len() })
 }

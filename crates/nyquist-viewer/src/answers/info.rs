@@ -224,7 +224,7 @@ fn warnings<'a>(context: &QueryContext<'_, 'a>) -> Option<ExtraInfoAnswer<'a>> {
 fn extra(profile: &Profile) -> Vec<ExtraInfoAnswer<'_>> {
     let meta = profile.meta();
     let number = |value: Option<u32>| value.map(|value| value.to_string());
-    let stated = [
+    let provided = [
         ("Recording", "Command", meta.arguments.clone()),
         ("Recording", "Written by", meta.imported_from.clone()),
         ("Machine", "System", meta.oscpu.clone()),
@@ -234,7 +234,7 @@ fn extra(profile: &Profile) -> Vec<ExtraInfoAnswer<'_>> {
         ("Machine", "Cores", number(meta.physical_cpus)),
         ("Machine", "Memory", meta.main_memory.map(|bytes| format!("{} MiB", bytes >> 20))),
     ];
-    let stated = stated.into_iter().filter_map(|(section, label, value)| {
+    let provided = provided.into_iter().filter_map(|(section, label, value)| {
         value.filter(|value| !value.is_empty()).map(|value| ExtraInfoAnswer { section, label, value })
     });
     let recorded = meta.extra.iter().map(|one| ExtraInfoAnswer {
@@ -242,5 +242,5 @@ fn extra(profile: &Profile) -> Vec<ExtraInfoAnswer<'_>> {
         label: &one.label,
         value: one.value.clone(),
     });
-    stated.chain(recorded).collect()
+    provided.chain(recorded).collect()
 }

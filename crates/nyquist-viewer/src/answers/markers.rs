@@ -63,9 +63,9 @@ pub(super) fn matching_markers<'a>(
             let Some((start, duration)) = moments(marker.timing) else { continue };
             let is_in_range = start < times.end && start.saturating_add(duration.unwrap_or(0)) >= times.start;
             let name = profile.string(marker.name);
-            let is_wanted = kind.is_none_or(|kind| kind == name)
+            let is_requested = kind.is_none_or(|kind| kind == name)
                 && search.as_ref().is_none_or(|search| search.matches_any([name, &*fields(profile, marker)]));
-            if is_in_range && is_wanted {
+            if is_in_range && is_requested {
                 found.push((start, duration, thread, marker));
             }
         }

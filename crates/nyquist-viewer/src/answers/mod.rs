@@ -21,7 +21,7 @@ mod tree;
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
-use crate::refusal::{internal, unknown_question};
+use crate::errors::{internal, unknown_question};
 
 pub(crate) use context::QueryContext;
 pub(crate) use info::has_inlined;

@@ -5,8 +5,8 @@ use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
+use crate::errors::bad_request;
 use crate::function_table::FunctionTable;
-use crate::refusal::bad_request;
 use crate::selection::thread;
 
 /// The maximum number of frames of the response; the innermost are kept.

@@ -7,7 +7,7 @@ use nyquist_server::{ViewerError, ViewerResponse};
 
 use super::context::QueryContext;
 use super::graphs::before_weight;
-use crate::refusal::{bad_request, internal};
+use crate::errors::{bad_request, internal};
 
 /// The width of the picture in pixels, before a browser fits it to its window.
 const PIXELS: u32 = 1200;

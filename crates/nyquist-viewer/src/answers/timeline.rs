@@ -8,8 +8,8 @@ use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
+use crate::errors::bad_request;
 use crate::parameters::name_search;
-use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 
 /// The maximum number of parts of a time line; no screen has more columns.
@@ -53,7 +53,7 @@ pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<TimelineAnswer, V
 }
 
 /// The functions whose time is requested, unless all time is: one, or those that a search matches.
-fn wanted_functions(context: &QueryContext<'_, '_>) -> Result<Option<HashSet<FuncId>>, ViewerError> {
+fn requested_functions(context: &QueryContext<'_, '_>) -> Result<Option<HashSet<FuncId>>, ViewerError> {
     if let Some(number) = context.parameters.number("function")? {
         return Ok(Some(HashSet::from([function(number, context.view.profile())?])));
     }
@@ -69,8 +69,8 @@ fn whole<'a>(
     context: &QueryContext<'_, 'a>,
     parts: usize,
 ) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, ViewerError> {
-    Ok(match wanted_functions(context)? {
-        Some(wanted) => context.view.category_timeline_with(|func| wanted.contains(&func), parts),
+    Ok(match requested_functions(context)? {
+        Some(requested) => context.view.category_timeline_with(|func| requested.contains(&func), parts),
         None => context.view.category_timeline(parts),
     })
 }
@@ -83,8 +83,10 @@ fn tracks(
 ) -> Result<Vec<TimelineTrack>, ViewerError> {
     let profile = context.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
-    let timelines = match wanted_functions(context)? {
-        Some(wanted) => context.view.category_timelines_with(|func| wanted.contains(&func), &threads, parts),
+    let timelines = match requested_functions(context)? {
+        Some(requested) => {
+            context.view.category_timelines_with(|func| requested.contains(&func), &threads, parts)
+        }
         None => context.view.category_timelines(&threads, parts),
     };
     let tracks = threads.iter().zip(timelines);

@@ -18,11 +18,11 @@ pub(super) fn with_file(args: &AgentArgs) -> Result<AgentArgs, Failure> {
     let Some(path) = &args.config else { return Ok(args.clone()) };
     let cannot_read = |reason: String| Failure::new(format!("cannot read {}: {reason}", path.display()));
     let text = read(path).map_err(|error| cannot_read(error.to_string()))?;
-    let words = words(&text).map_err(cannot_read)?;
+    let argv = argv(&text).map_err(cannot_read)?;
     // The first two are the program and the subcommand.
     let typed = env::args_os().skip(2);
     let all = ["nyquist", "agent"].map(OsString::from).into_iter();
-    let all = all.chain(words.into_iter().map(OsString::from)).chain(typed);
+    let all = all.chain(argv.into_iter().map(OsString::from)).chain(typed);
     match Cli::try_parse_from(all).map(|cli| cli.command) {
         Ok(Command::Agent(args)) => Ok(*args),
         Ok(_) => Err(cannot_read("it has another subcommand".to_owned())),
@@ -41,27 +41,27 @@ fn read(path: &Path) -> std::io::Result<String> {
 }
 
 /// The options of a file as words.
-fn words(text: &str) -> Result<Vec<String>, String> {
+fn argv(text: &str) -> Result<Vec<String>, String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    let mut words = Vec::new();
+    let mut argv = Vec::new();
     for (key, value) in &table {
         match value {
-            toml::Value::Boolean(true) => words.push(format!("--{key}")),
+            toml::Value::Boolean(true) => argv.push(format!("--{key}")),
             toml::Value::Boolean(false) => {}
             toml::Value::Array(values) => {
                 for value in values {
-                    words.push(format!("--{key}={}", scalar(key, value)?));
+                    argv.push(format!("--{key}={}", scalar(key, value)?));
                 }
             }
             toml::Value::Table(pairs) => {
                 for (name, value) in pairs {
-                    words.push(format!("--{key}={name}={}", scalar(key, value)?));
+                    argv.push(format!("--{key}={name}={}", scalar(key, value)?));
                 }
             }
-            value => words.push(format!("--{key}={}", scalar(key, value)?)),
+            value => argv.push(format!("--{key}={}", scalar(key, value)?)),
         }
     }
-    Ok(words)
+    Ok(argv)
 }
 
 fn scalar(key: &str, value: &toml::Value) -> Result<String, String> {
@@ -76,17 +76,17 @@ fn scalar(key: &str, value: &toml::Value) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::argv;
 
     #[test]
     fn keys_are_options() {
         let text = "all-cpus = true\noff-cpu = false\nrate = 19\npush = [\"http://a:1\", \"otlp+http://b:2\"]\n\
                     [label]\nenv = \"prod\"\n";
-        let mut words = words(text).unwrap();
-        words.sort();
+        let mut argv = argv(text).unwrap();
+        argv.sort();
         let expected =
             ["--all-cpus", "--label=env=prod", "--push=http://a:1", "--push=otlp+http://b:2", "--rate=19"];
-        assert_eq!(words, expected);
-        assert!(super::words("a = [[1]]").is_err() && super::words("a = ").is_err());
+        assert_eq!(argv, expected);
+        assert!(super::argv("a = [[1]]").is_err() && super::argv("a = ").is_err());
     }
 }

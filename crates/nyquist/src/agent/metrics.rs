@@ -70,7 +70,7 @@ impl Metrics {
     /// The answer to a request. A page of another name that leads here gets none.
     fn answer_to(&self, head: &str) -> (&'static str, String) {
         let mut lines = head.split("\r\n");
-        let mut words = lines.next().unwrap_or_default().split(' ');
+        let mut fields = lines.next().unwrap_or_default().split(' ');
         let host = lines.find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("host").then(|| value.trim())
@@ -79,7 +79,7 @@ impl Metrics {
         if !matches!(host, "127.0.0.1" | "localhost") {
             return ("403 Forbidden", "another host name\n".to_owned());
         }
-        match (words.next(), words.next()) {
+        match (fields.next(), fields.next()) {
             (Some("GET"), Some("/metrics")) => ("200 OK", self.text()),
             (Some("GET"), Some("/healthz")) if self.is_healthy() => ("200 OK", "ok\n".to_owned()),
             (Some("GET"), Some("/healthz")) => {

@@ -111,8 +111,9 @@ fn labels(args: &AgentArgs, host: &str) -> (Vec<(String, String)>, Option<String
         labels.retain(|(known, _)| *known != key);
         labels.push((key, value));
     }
-    let stated = labels.iter().position(|(key, _)| key == "service.name").map(|place| labels.remove(place).1);
-    (labels, stated)
+    let provided =
+        labels.iter().position(|(key, _)| key == "service.name").map(|place| labels.remove(place).1);
+    (labels, provided)
 }
 
 fn connect(args: &AgentArgs, server: Server) -> Result<(Server, Sender, Headers), Failure> {

@@ -51,11 +51,11 @@ pub(super) struct Origins {
 impl Origins {
     /// Starts the thread.
     pub(super) fn start() -> io::Result<Self> {
-        let (requests, wanted) = sync_channel(MAX_WAITING);
+        let (requests, requested) = sync_channel(MAX_WAITING);
         let known: Arc<Mutex<HashMap<u32, ProcessOrigin>>> = Arc::default();
         let shared = Arc::clone(&known);
         thread::Builder::new().name("agent-origins".to_owned()).spawn(move || {
-            while let Ok(pid) = wanted.recv() {
+            while let Ok(pid) = requested.recv() {
                 let Some(origin) = origin_of(pid) else { continue };
                 let mut known = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.len() >= MAX_KNOWN {

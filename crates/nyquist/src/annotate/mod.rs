@@ -55,8 +55,8 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
 fn in_order(args: &AnnotateArgs) -> Option<String> {
     let is_swapped = !args.file.exists() && Path::new(&args.function).is_file();
     is_swapped.then(|| {
-        let words = ["annotate".as_ref(), args.file.as_os_str(), args.function.as_ref()];
-        format!("the function comes first: `{}`", shell::nyquist(words))
+        let argv = ["annotate".as_ref(), args.file.as_os_str(), args.function.as_ref()];
+        format!("the function comes first: `{}`", shell::nyquist(argv))
     })
 }
 

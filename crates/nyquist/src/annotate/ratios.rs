@@ -67,9 +67,9 @@ fn same_functions(from: &View<'_>, funcs: &BTreeSet<FuncId>, to: &View<'_>) -> B
         let info = view.function(func);
         [Some(info.name), info.lib, info.file].map(|text| text.map(str::to_owned))
     };
-    let wanted: BTreeSet<_> = funcs.iter().map(|&func| key(from, func)).collect();
+    let requested: BTreeSet<_> = funcs.iter().map(|&func| key(from, func)).collect();
     let all = (0..to.profile().funcs().len()).map(FuncId::from_index);
-    all.filter(|&func| wanted.contains(&key(to, func))).collect()
+    all.filter(|&func| requested.contains(&key(to, func))).collect()
 }
 
 /// The files of the lines, the function's own first, then the one with the most of the first event.

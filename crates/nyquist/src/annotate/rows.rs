@@ -154,11 +154,11 @@ fn within(rows: Vec<Row<'_>>, limit: usize, context: u32) -> (Vec<Row<'_>>, u64)
     if lines <= limit {
         return (rows, 0);
     }
-    let kept = hottest_with_context(&rows, limit, context);
-    let left_out = lines - kept.iter().filter(|kept| **kept).count();
+    let retained = hottest_with_context(&rows, limit, context);
+    let left_out = lines - retained.iter().filter(|retained| **retained).count();
     let mut shown = Vec::new();
     let (mut heading, mut is_cut) = (None, false);
-    for (row, is_kept) in rows.into_iter().zip(kept) {
+    for (row, is_kept) in rows.into_iter().zip(retained) {
         match row {
             Row::Heading(_) => heading = Some(row),
             Row::Folded(..) if is_kept => {
@@ -180,10 +180,10 @@ fn within(rows: Vec<Row<'_>>, limit: usize, context: u32) -> (Vec<Row<'_>>, u64)
 
 /// The rows to keep within `limit` lines and instructions; without samples, the first ones.
 fn hottest_with_context(rows: &[Row<'_>], limit: usize, context: u32) -> Vec<bool> {
-    let mut kept = vec![false; rows.len()];
+    let mut retained = vec![false; rows.len()];
     let mut room = limit;
     let mut keep = |index: usize| {
-        if room > 0 && !std::mem::replace(&mut kept[index], true) {
+        if room > 0 && !std::mem::replace(&mut retained[index], true) {
             room -= 1;
         }
     };
@@ -198,7 +198,7 @@ fn hottest_with_context(rows: &[Row<'_>], limit: usize, context: u32) -> Vec<boo
         keep(index);
         around(rows, index, context).into_iter().for_each(&mut keep);
     }
-    kept
+    retained
 }
 
 /// The rows around one, the nearest first.
@@ -245,14 +245,14 @@ mod tests {
 
     /// What is shown: headings, gaps, and the addresses of instructions.
     fn shown(rows: &[Row<'_>]) -> String {
-        let words = rows.iter().map(|row| match row {
+        let texts = rows.iter().map(|row| match row {
             Row::Heading(_) => "heading".to_owned(),
             Row::Gap => "...".to_owned(),
             Row::Instruction(instruction, _) => instruction.address.to_string(),
             Row::Line { label, .. } => label.trim().to_owned(),
             Row::Folded(..) => "folded".to_owned(),
         });
-        words.collect::<Vec<_>>().join(" ")
+        texts.collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct AgentArgs {
     /// Also record where threads wait, and for how long
     #[arg(long)]
     pub(crate) off_cpu: bool,
-    /// Make a profile every so many seconds, at whole multiples of them
+    /// Length of each profile, in seconds; profiles begin at whole multiples of it
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = interval)]
     pub(crate) every: Duration,
     /// Write each profile as a Parquet file into this folder, by date and host
@@ -52,7 +52,7 @@ pub(crate) struct AgentArgs {
     /// Add this label to everything (may be repeated; OTEL_RESOURCE_ATTRIBUTES has more)
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) label: Vec<(String, String)>,
-    /// Distinguish at most so many services; the rest is `other`
+    /// Distinguish at most N services; the rest is `other`
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = |text: &str| whole::<usize>(text, 1..=10_000))]
     pub(crate) max_services: usize,
     /// Send it as this tenant (X-Scope-OrgID)
@@ -106,8 +106,8 @@ mod tests {
     use super::*;
     use crate::args::{Command, command};
 
-    fn agent(words: &[&str]) -> Result<Box<AgentArgs>, clap::Error> {
-        command(&[&["agent"], words].concat()).map(|command| match command {
+    fn agent(argv: &[&str]) -> Result<Box<AgentArgs>, clap::Error> {
+        command(&[&["agent"], argv].concat()).map(|command| match command {
             Command::Agent(args) => args,
             other => panic!("{other:?}"),
         })

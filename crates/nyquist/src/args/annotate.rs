@@ -32,7 +32,7 @@ pub(crate) struct AnnotateArgs {
     /// Lines shown around each line that takes time; instructions, too, where not all of them are shown
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) context: u32,
-    /// Show so many lines or instructions; of more, those that take time, if need be the hottest ones (0: all)
+    /// Show at most N lines or instructions; of more, those that take time, if need be the hottest ones (0: all)
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) limit: usize,
     #[command(flatten)]

@@ -2,8 +2,8 @@
 
 use crate::args::RecordArgs;
 use crate::args::quantity::whole;
-use crate::args::refusal::refused;
 use crate::args::typed_options::TypedOptions;
+use crate::args::usage_error::refused;
 use crate::failure::Failure;
 use clap::builder::Resettable;
 use clap::{
@@ -65,7 +65,7 @@ pub(crate) enum CargoCommand {
     Launch {
         /// The program and its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<OsString>,
+        argv: Vec<OsString>,
     },
 }
 
@@ -175,9 +175,9 @@ pub(crate) struct CommonArgs {
     #[command(flatten)]
     pub(crate) build: BuildArgs,
     #[command(flatten)]
-    pub(crate) cargo: CargoWords,
+    pub(crate) cargo: CargoArgs,
     #[command(flatten)]
-    pub(crate) record: RecordWords,
+    pub(crate) record: RecordArgv,
 }
 
 /// Cargo's options that this program has to know itself.
@@ -227,12 +227,12 @@ fn passed_on() -> Vec<Arg> {
 
 /// Options of cargo, as they were typed.
 #[derive(Clone, Debug)]
-pub(crate) struct CargoWords(TypedOptions);
+pub(crate) struct CargoArgs(TypedOptions);
 
-impl CargoWords {
+impl CargoArgs {
     /// All of them.
     pub(crate) fn all(&self) -> Vec<OsString> {
-        self.0.words(None).collect()
+        self.0.argv(None).collect()
     }
 
     /// Those that say where the packages are and how cargo is configured, which all of cargo's commands know.
@@ -261,7 +261,7 @@ impl CargoWords {
     }
 }
 
-impl FromArgMatches for CargoWords {
+impl FromArgMatches for CargoArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self(TypedOptions::collect(passed_on(), matches)))
     }
@@ -272,7 +272,7 @@ impl FromArgMatches for CargoWords {
     }
 }
 
-impl Args for CargoWords {
+impl Args for CargoArgs {
     fn augment_args(command: Command) -> Command {
         command.args(passed_on())
     }
@@ -284,20 +284,20 @@ impl Args for CargoWords {
 
 /// Options of `nyquist record`, as they were typed.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordWords(TypedOptions);
+pub(crate) struct RecordArgv(TypedOptions);
 
-impl RecordWords {
+impl RecordArgv {
     /// The words for a recorder that runs in `folder`, when they were typed in `typed_in`. The profile is
     /// saved where they were typed.
-    pub(crate) fn words(&self, typed_in: &Path, folder: &Path) -> Vec<OsString> {
+    pub(crate) fn argv(&self, typed_in: &Path, folder: &Path) -> Vec<OsString> {
         if typed_in == folder {
-            return self.0.words(None).collect();
+            return self.0.argv(None).collect();
         }
-        let mut words: Vec<_> = self.0.words(Some(typed_in)).collect();
+        let mut argv: Vec<_> = self.0.argv(Some(typed_in)).collect();
         if !self.0.has("output") {
-            words.extend(["--output".into(), typed_in.join(default_output()).into_os_string()]);
+            argv.extend(["--output".into(), typed_in.join(default_output()).into_os_string()]);
         }
-        words
+        argv
     }
 
     /// Whether only errors are printed.
@@ -331,7 +331,7 @@ fn record_options() -> Vec<Arg> {
     adapted.collect()
 }
 
-impl FromArgMatches for RecordWords {
+impl FromArgMatches for RecordArgv {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self(TypedOptions::collect(record_options(), matches)))
     }
@@ -342,7 +342,7 @@ impl FromArgMatches for RecordWords {
     }
 }
 
-impl Args for RecordWords {
+impl Args for RecordArgv {
     fn augment_args(command: Command) -> Command {
         command.args(record_options())
     }
@@ -353,19 +353,19 @@ impl Args for RecordWords {
 }
 
 /// Reads the words after `cargo nyquist`.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<CargoCli, Failure> {
-    let words = with_subcommand(words);
-    let named = std::iter::once("cargo nyquist".into()).chain(words.iter().cloned());
-    CargoCli::try_parse_from(named).map_err(|error| refused(&error, &CargoCli::command(), &words))
+pub(crate) fn parse(argv: Vec<OsString>) -> Result<CargoCli, Failure> {
+    let argv = with_subcommand(argv);
+    let named = std::iter::once("cargo nyquist".into()).chain(argv.iter().cloned());
+    CargoCli::try_parse_from(named).map_err(|error| refused(&error, &CargoCli::command(), &argv))
 }
 
 /// The words; where they name no subcommand, they are those of `run`.
-fn with_subcommand(words: Vec<OsString>) -> Vec<OsString> {
+fn with_subcommand(argv: Vec<OsString>) -> Vec<OsString> {
     let global = ["-h", "--help", "-V", "--version"];
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let names_none =
-        words.first().is_none_or(|word| is_option(word) && !global.iter().any(|name| word == name));
-    names_none.then(|| OsString::from("run")).into_iter().chain(words).collect()
+        argv.first().is_none_or(|word| is_option(word) && !global.iter().any(|name| word == name));
+    names_none.then(|| OsString::from("run")).into_iter().chain(argv).collect()
 }
 
 #[cfg(test)]
@@ -406,7 +406,7 @@ mod tests {
         );
         assert_eq!(common.cargo.general(), ["--config", "a=1", "-Z", "foo"]);
         assert_eq!(
-            common.record.words(Path::new("/w"), Path::new("/w")),
+            common.record.argv(Path::new("/w"), Path::new("/w")),
             ["--rate", "500", "--duration", "2", "--save-only", "--symbol-dir", "d", "--symbol-dir", "e"]
         );
         assert!(common.build.release && !common.record.quiet());
@@ -414,12 +414,12 @@ mod tests {
 
     #[test]
     fn files_stay_where_they_were_requested() {
-        let words = |line| run(line).common.record.words(Path::new("/typed"), Path::new("/runs"));
+        let argv = |line| run(line).common.record.argv(Path::new("/typed"), Path::new("/runs"));
         let typed = |name: &str| Path::new("/typed").join(name).display().to_string();
-        assert_eq!(words("-o a.gz"), ["--output", &typed("a.gz")]);
-        assert_eq!(words("-o /a.gz"), ["--output", "/a.gz"]);
-        assert_eq!(words("-o -"), ["--output", "-"]);
-        assert_eq!(words("-q"), ["--quiet", "--output", &typed("profile.json.gz")]);
+        assert_eq!(argv("-o a.gz"), ["--output", &typed("a.gz")]);
+        assert_eq!(argv("-o /a.gz"), ["--output", "/a.gz"]);
+        assert_eq!(argv("-o -"), ["--output", "-"]);
+        assert_eq!(argv("-q"), ["--quiet", "--output", &typed("profile.json.gz")]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) struct CtlArgs {
     /// The number of the recording process, or of a process that it records, if there are several; then what to do: start,
     /// stop, save, status
     #[arg(value_name = "[PID] ACTION", num_args = 1..=2, required = true)]
-    pub(crate) words: Vec<String>,
+    pub(crate) argv: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -56,7 +56,7 @@ impl CtlArgs {
     /// The process, if one was named, and the action.
     #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn parsed(&self) -> Result<(Option<u32>, CtlAction), String> {
-        let (action, pid) = match self.words.as_slice() {
+        let (action, pid) = match self.argv.as_slice() {
             [action] => (action, None),
             [pid, action] => (action, Some(pid)),
             _ => return Err("what to do is one of start, stop, save and status".to_owned()),
@@ -64,7 +64,7 @@ impl CtlArgs {
         let pid = pid.map(|pid| pid.parse().map_err(|_| format!("`{pid}` is not the number of a process")));
         let action = CtlAction::from_str(action, false);
         let action = action.map_err(|_| {
-            format!("`{}` is none of start, stop, save and status", self.words.last().map_or("", |word| word))
+            format!("`{}` is none of start, stop, save and status", self.argv.last().map_or("", |word| word))
         });
         Ok((pid.transpose()?, action?))
     }
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn a_number_may_precede_the_action() {
-        let parse = |words: &[&str]| {
-            let words = words.iter().map(|word| (*word).to_owned()).collect();
-            CtlArgs { words, json: false, verbosity: Verbosity::default() }.parsed()
+        let parse = |argv: &[&str]| {
+            let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            CtlArgs { argv, json: false, verbosity: Verbosity::default() }.parsed()
         };
         assert_eq!(parse(&["save"]), Ok((None, CtlAction::Save)));
         assert_eq!(parse(&["4711", "stop"]), Ok((Some(4711), CtlAction::Stop)));

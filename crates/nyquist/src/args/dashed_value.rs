@@ -19,13 +19,13 @@ pub(super) fn dashed_value(
     error: &Error,
     command: &Command,
     innermost: &Command,
-    words: &[OsString],
+    argv: &[OsString],
 ) -> Option<DashedValue> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
     let unknown = error.get(ContextKind::InvalidArg)?.to_string();
-    let texts: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let texts: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
     let is_unknown = |word: &str| word == unknown || (unknown.len() == 2 && word.starts_with(&unknown));
     let options = texts.iter().take_while(|word| *word != "--").count();
     let (at, option) = (1..options).find_map(|at| {
@@ -34,7 +34,7 @@ pub(super) fn dashed_value(
     })?;
     let (name, value) = (&texts[at - 1], &texts[at]);
     // In joined form, they are parsed correctly.
-    let joined = words[..at - 1].iter().chain(&words[at..]).cloned();
+    let joined = argv[..at - 1].iter().chain(&argv[at..]).cloned();
     let mut joined: Vec<_> = std::iter::once(command.get_name().into()).chain(joined).collect();
     joined[at] = format!("{name}={value}").into();
     match command.clone().try_get_matches_from(joined) {

@@ -29,7 +29,7 @@ pub(crate) struct DiffArgs {
     /// Compare shares of the whole, and not times: for runs of different length
     #[arg(long)]
     pub(crate) share: bool,
-    /// Exit with status 1 if the whole, or a function with at least 1 % of it, got slower by more than so many per cent of
+    /// Exit with status 1 if the whole, or a function with at least 1 % of it, got slower by more than PERCENT of
     /// its own time, and not by chance
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=f64::MAX))]
     pub(crate) fail_above: Option<f64>,
@@ -39,7 +39,7 @@ pub(crate) struct DiffArgs {
     /// Show changes that are noise, too
     #[arg(long)]
     pub(crate) all: bool,
-    /// Show so many functions (0: all)
+    /// Show at most N functions (0: all)
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) limit: usize,
     #[command(flatten)]
@@ -63,8 +63,8 @@ impl DiffArgs {
 mod tests {
     use crate::args::{Command, command};
 
-    fn sides(words: &[&str]) -> Option<(usize, usize)> {
-        let Command::Diff(args) = command(&[&["diff"], words].concat()).unwrap() else { panic!("{words:?}") };
+    fn sides(argv: &[&str]) -> Option<(usize, usize)> {
+        let Command::Diff(args) = command(&[&["diff"], argv].concat()).unwrap() else { panic!("{argv:?}") };
         args.sides().map(|(before, after)| (before.len(), after.len()))
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct EventArgs {
 pub(crate) struct RequestedEvents {
     /// Their names, separated by commas.
     pub(crate) text: String,
-    /// Which occurrences of these tracepoints are wanted.
+    /// Which occurrences of these tracepoints are requested.
     pub(crate) filter: Option<String>,
 }
 
@@ -95,10 +95,10 @@ impl FromArgMatches for EventArgs {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<EventArgs, Error> {
+    fn parsed(argv: &[&str]) -> Result<EventArgs, Error> {
         // The conflicting option must be defined, too.
         let command = Command::new("x").arg(Arg::new("perf_data").long("perf-data"));
-        let matches = EventArgs::augment_args(command).try_get_matches_from([&["x"], words].concat())?;
+        let matches = EventArgs::augment_args(command).try_get_matches_from([&["x"], argv].concat())?;
         EventArgs::from_arg_matches(&matches)
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_no_event_is_refused() {
-        for words in [
+        for argv in [
             &["--filter", "x", "-e", "a:b"][..],
             &["-e", "a:b", "--filter", "x", "--filter", "y"],
             &["-c", "7"],
@@ -124,7 +124,7 @@ mod tests {
             &["-e", ""],
             &["-e", "a:b", "--perf-data", "x"],
         ] {
-            assert!(parsed(words).is_err(), "{words:?}");
+            assert!(parsed(argv).is_err(), "{argv:?}");
         }
     }
 }

@@ -24,7 +24,6 @@ mod read;
 mod record;
 mod recording;
 mod recover;
-mod refusal;
 mod report;
 pub(crate) mod samply;
 mod script;
@@ -37,6 +36,7 @@ mod symbols;
 mod top;
 mod trigger;
 mod typed_options;
+mod usage_error;
 
 pub(crate) use agent::AgentArgs;
 pub(crate) use annotate::AnnotateArgs;
@@ -60,7 +60,6 @@ pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
 pub(crate) use recording::RecordingArgs;
 pub(crate) use recover::RecoverArgs;
-pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use server::{ServerArgs, Ui};
@@ -73,6 +72,7 @@ pub(crate) use top::TopArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;
+pub(crate) use usage_error::NOT_UNDERSTOOD;
 
 pub(crate) use crate::verbosity::Verbosity;
 
@@ -81,8 +81,8 @@ use crate::system::abilities::{HAS_SETUP, MEASURES};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
-use refusal::refused;
 use std::ffi::OsString;
+use usage_error::refused;
 
 /// A sampling CPU profiler: record a program and see where its time goes.
 #[derive(Debug, Parser)]
@@ -107,42 +107,42 @@ pub(crate) struct Cli {
 
 /// Parses the words behind `nyquist`.
 #[cfg(test)]
-pub(crate) fn command(words: &[&str]) -> Result<Command, clap::Error> {
-    Cli::try_parse_from(std::iter::once(&"nyquist").chain(words)).map(|cli| cli.command)
+pub(crate) fn command(argv: &[&str]) -> Result<Command, clap::Error> {
+    Cli::try_parse_from(std::iter::once(&"nyquist").chain(argv)).map(|cli| cli.command)
 }
 
 /// Parses the command line.
 pub(crate) fn parse() -> Result<Cli, Failure> {
     Cli::try_parse().map_err(|error| {
-        let words: Vec<_> = std::env::args_os().skip(1).collect();
-        refused(&with_tip(error, &words), &Cli::command(), &words)
+        let argv: Vec<_> = std::env::args_os().skip(1).collect();
+        refused(&with_tip(error, &argv), &Cli::command(), &argv)
     })
 }
 
 /// Adds a suggestion of what to type instead of the words behind `nyquist`, if there is one.
-fn with_tip(mut error: clap::Error, words: &[OsString]) -> clap::Error {
-    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    if let Some(tip) = record_tip(&error, &words).or_else(|| file_tip(&error, &words)) {
+fn with_tip(mut error: clap::Error, argv: &[OsString]) -> clap::Error {
+    let argv: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    let argv: Vec<_> = argv.iter().map(AsRef::as_ref).collect();
+    if let Some(tip) = record_tip(&error, &argv).or_else(|| file_tip(&error, &argv)) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
 }
 
 /// The suggestion to add `record`, if the first word is a program.
-fn record_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
+fn record_tip(error: &clap::Error, argv: &[&str]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_program = words.first() == Some(&&**word) && error.get(ContextKind::SuggestedSubcommand).is_none();
+    let is_program = argv.first() == Some(&&**word) && error.get(ContextKind::SuggestedSubcommand).is_none();
     is_program.then(|| format!("to record a program, type: nyquist record {word}"))
 }
 
 /// The suggestion to name a file without `-i`, which is an option of `perf report`.
-fn file_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
+fn file_tip(error: &clap::Error, argv: &[&str]) -> Option<String> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument || !["-i", "--input"].contains(&&**option) {
         return None;
     }
-    let (subcommand, rest) = words.split_first()?;
+    let (subcommand, rest) = argv.split_first()?;
     let command = Cli::command();
     let place =
         command.find_subcommand(subcommand)?.get_positionals().position(|arg| arg.get_id() == "file")?;
@@ -172,7 +172,7 @@ pub(crate) enum Command {
     Cargo {
         /// What comes after `cargo nyquist`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<OsString>,
+        argv: Vec<OsString>,
     },
     /// Show the source lines and instructions of a function, and the time that each takes
     Annotate(AnnotateArgs),
@@ -288,29 +288,29 @@ mod tests {
 
     #[test]
     fn two_dashes_reach_cargo_nyquist() {
-        let Command::Cargo { words } = command(&["cargo", "--", "--", "a", "--"]).unwrap() else { panic!() };
-        assert_eq!(words, ["--", "a", "--"]);
+        let Command::Cargo { argv } = command(&["cargo", "--", "--", "a", "--"]).unwrap() else { panic!() };
+        assert_eq!(argv, ["--", "a", "--"]);
     }
 
     #[test]
     fn cargo_nyquist_shows_its_own_version() {
-        let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
-        assert_eq!(words, ["--version"]);
+        let Command::Cargo { argv } = command(&["cargo", "--version"]).unwrap() else { panic!() };
+        assert_eq!(argv, ["--version"]);
         let version = cargo::CargoCli::command().render_version();
         assert!(version.starts_with("cargo-nyquist "), "{version}");
     }
 
-    fn refusal(words: &[&str]) -> Failure {
-        let error = command(words).unwrap_err();
-        let words: Vec<_> = words.iter().map(OsString::from).collect();
-        refused(&with_tip(error, &words), &Cli::command(), &words)
+    fn usage_error(argv: &[&str]) -> Failure {
+        let error = command(argv).unwrap_err();
+        let argv: Vec<_> = argv.iter().map(OsString::from).collect();
+        refused(&with_tip(error, &argv), &Cli::command(), &argv)
     }
 
     #[test]
     fn what_is_wrong_is_one_sentence() {
         let check = |line: &str, expected: &str| {
-            let refusal = refusal(&line.split_whitespace().collect::<Vec<_>>());
-            assert_eq!((&*refusal.message, refusal.status), (expected, 2), "{line}");
+            let usage_error = usage_error(&line.split_whitespace().collect::<Vec<_>>());
+            assert_eq!((&*usage_error.message, usage_error.status), (expected, 2), "{line}");
         };
         check("record -p", "'--pid <PID,...>' needs a value");
         check(
@@ -345,10 +345,10 @@ mod tests {
 
     #[test]
     fn a_value_that_begins_with_a_dash_is_a_value() {
-        let check = |words: &[&str], message: &str, hint: Option<&str>| {
-            let refusal = refusal(words);
-            assert_eq!(refusal.message, message, "{words:?}");
-            assert_eq!(refusal.hints[..refusal.hints.len() - 1], *hint.as_slice(), "{words:?}");
+        let check = |argv: &[&str], message: &str, hint: Option<&str>| {
+            let usage_error = usage_error(argv);
+            assert_eq!(usage_error.message, message, "{argv:?}");
+            assert_eq!(usage_error.hints[..usage_error.hints.len() - 1], *hint.as_slice(), "{argv:?}");
         };
         let no_number = |option: &str, value: &str| {
             format!("invalid value '{value}' for '{option}': not a whole number from 0 on, such as 10")
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn hints_end_with_the_help_of_the_command() {
-        let check = |words: &[&str], expected: &[&str]| assert_eq!(refusal(words).hints, expected);
+        let check = |argv: &[&str], expected: &[&str]| assert_eq!(usage_error(argv).hints, expected);
         check(
             &["report", "a", "b"],
             &[
@@ -389,9 +389,9 @@ mod tests {
 
     #[test]
     fn words_of_other_tools_have_their_replacement() {
-        let check = |words: &[&str], expected: &str| {
-            let hints = refusal(words).hints;
-            assert!(hints[0].contains(expected) && hints.len() == 2, "{words:?}: {hints:?}");
+        let check = |argv: &[&str], expected: &str| {
+            let hints = usage_error(argv).hints;
+            assert!(hints[0].contains(expected) && hints.len() == 2, "{argv:?}: {hints:?}");
         };
         check(&["report", "--no-children"], "--sort total");
         check(&["report", "--stdio"], "text in the terminal");
@@ -402,28 +402,28 @@ mod tests {
 
     #[test]
     fn help_is_a_command_too() {
-        for words in [&["help"][..], &["help", "record"]] {
-            assert_eq!(command(words).unwrap_err().kind(), ErrorKind::DisplayHelp, "{words:?}");
+        for argv in [&["help"][..], &["help", "record"]] {
+            assert_eq!(command(argv).unwrap_err().kind(), ErrorKind::DisplayHelp, "{argv:?}");
         }
     }
 
     #[test]
     fn a_wrong_word_gets_a_tip() {
-        let check = |words: &[&str], expected: &[&str]| {
-            assert_eq!(refusal(words).hints.split_last().unwrap().1, expected, "{words:?}");
+        let check = |argv: &[&str], expected: &[&str]| {
+            assert_eq!(usage_error(argv).hints.split_last().unwrap().1, expected, "{argv:?}");
         };
         check(&["./app"], &["to record a program, type: nyquist record ./app"]);
         check(&["recrod"], &["similar: the command 'record'"]);
         check(&["cache", "foo"], &[]);
-        let named = |words: &[&str], expected: &str| {
-            check(words, &[&format!("files are named without {expected}")]);
+        let named = |argv: &[&str], expected: &str| {
+            check(argv, &[&format!("files are named without {expected}")]);
         };
         named(&["report", "-i", "perf.data"], "'-i', type: nyquist report perf.data");
         named(&["script", "--input=perf.data"], "'--input', type: nyquist script perf.data");
         named(&["load", "-iperf.data", "--no-open"], "'-i', type: nyquist load perf.data");
         named(&["import", "-i"], "'-i', type: nyquist import FILE");
         named(&["flamegraph", "--input", "-o", "out.svg"], "'--input', type: nyquist flamegraph FILE");
-        for (words, meant) in [
+        for (argv, meant) in [
             (["record", "--frequency", "99"], "--rate"),
             (["record", "--freq=99", "ls"], "--rate"),
             (["top", "--freq", "99"], "--rate"),
@@ -432,12 +432,12 @@ mod tests {
             (["record", "--time", "3"], "--duration"),
             (["record", "--pids", "3"], "--pid"),
         ] {
-            check(&words, &[&format!("similar: the option '{meant}'")]);
+            check(&argv, &[&format!("similar: the option '{meant}'")]);
         }
         // The words after `--` are a command to run.
         check(&["record", "--xyzzy", "ls"], &[]);
         // This command has no such option.
-        assert!(!refusal(&["report", "--freq", "3"]).hints.iter().any(|hint| hint.contains("--rate")));
+        assert!(!usage_error(&["report", "--freq", "3"]).hints.iter().any(|hint| hint.contains("--rate")));
         check(&["doctor", "--input", "perf.data"], &["to pass '--input' as a value, use '-- --input'"]);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct QueryArgs {
     pub(crate) question: Question,
     /// The subject: a function's handle (f-123) or name; for `functions` a regex
     pub(crate) target: Option<String>,
-    /// Answer with so many rows at most
+    /// Answer with at most N rows
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| whole::<u32>(text, 1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn options_are_kept_as_they_were_typed() {
-        let words = ["query", "p", "--thread", "t-3", "--hide=-x", "--off-cpu"];
-        let Command::Query(args) = command(&words).unwrap() else { panic!("{words:?}") };
-        assert_eq!(args.read.typed.words(), ["--thread", "t-3", "--hide=-x", "--off-cpu"]);
+        let argv = ["query", "p", "--thread", "t-3", "--hide=-x", "--off-cpu"];
+        let Command::Query(args) = command(&argv).unwrap() else { panic!("{argv:?}") };
+        assert_eq!(args.read.typed.argv(), ["--thread", "t-3", "--hide=-x", "--off-cpu"]);
         assert_eq!(args.read.filter.thread, ["t-3"]);
     }
 

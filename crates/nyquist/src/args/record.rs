@@ -90,7 +90,7 @@ pub(crate) struct RecordArgs {
     /// `total`, `temporary` (Linux)
     #[arg(long, conflicts_with = "perf_data")]
     pub(crate) alloc: bool,
-    /// Sample one in so many bytes of what is allocated (1: record each allocation)
+    /// Take one sample per BYTES that are allocated, on average (1: record each allocation)
     #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
     pub(crate) alloc_rate: u64,
     #[command(flatten)]
@@ -178,9 +178,9 @@ impl RecordArgs {
     /// The processes that were meant if the numbers are separate words. The words behind the first would be
     /// read as a command.
     pub(crate) fn pids_in_words(&self) -> Option<String> {
-        let words: Option<Vec<u32>> = self.command.iter().map(|word| word.to_str()?.parse().ok()).collect();
-        let words = words.filter(|words| !words.is_empty() && !self.target.pid.is_empty())?;
-        let pids: Vec<_> = self.target.pid.iter().chain(&words).map(u32::to_string).collect();
+        let argv: Option<Vec<u32>> = self.command.iter().map(|word| word.to_str()?.parse().ok()).collect();
+        let argv = argv.filter(|argv| !argv.is_empty() && !self.target.pid.is_empty())?;
+        let pids: Vec<_> = self.target.pid.iter().chain(&argv).map(u32::to_string).collect();
         Some(pids.join(","))
     }
 }
@@ -198,7 +198,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 /// How often the command runs.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct RunsArgs {
-    /// Run the command so many times, one run after another, into one profile
+    /// Run the command N times, one run after another, into one profile
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole::<u32>(text, 1..=u32::MAX))]
     pub(crate) iteration_count: u32,
     /// Go on with the next run where one has failed
@@ -294,8 +294,8 @@ mod tests {
     use super::*;
     use crate::args::{Command, command};
 
-    fn record(words: &[&str]) -> Result<RecordArgs, clap::Error> {
-        command(&[&["record"], words].concat()).map(|command| match command {
+    fn record(argv: &[&str]) -> Result<RecordArgs, clap::Error> {
+        command(&[&["record"], argv].concat()).map(|command| match command {
             Command::Record(args) => args,
             other => panic!("{other:?}"),
         })
@@ -320,37 +320,37 @@ mod tests {
     fn several_processes_fit_in_one_word_or_in_many() {
         assert_eq!(record(&["-p", "1,2", "-p", "3"]).unwrap().target.pid, [1, 2, 3]);
         for wrong in ["x", "1,x", "1.5", "99999999999"] {
-            let said = record(&["-p", wrong]).unwrap_err().to_string();
-            assert!(said.contains("not the number of a process"), "{said}");
+            let message = record(&["-p", wrong]).unwrap_err().to_string();
+            assert!(message.contains("not the number of a process"), "{message}");
         }
         assert_eq!(record(&["--name", "cc1*,ld"]).unwrap().target.name, ["cc1*", "ld"]);
     }
 
     #[test]
     fn numbers_of_processes_with_spaces_get_commas() {
-        let said = record(&["-p", "12 34"]).unwrap_err().to_string();
-        assert!(said.contains("several are separated by commas, as 12,34"), "{said}");
-        let meant = |words: &[&str]| record(words).unwrap().pids_in_words();
+        let message = record(&["-p", "12 34"]).unwrap_err().to_string();
+        assert!(message.contains("several are separated by commas, as 12,34"), "{message}");
+        let meant = |argv: &[&str]| record(argv).unwrap().pids_in_words();
         assert_eq!(meant(&["-p", "12", "34", "56"]).as_deref(), Some("12,34,56"));
-        for words in [&["-p", "12"][..], &["-p", "12", "sleep", "3"], &["34"]] {
-            assert_eq!(meant(words), None, "{words:?}");
+        for argv in [&["-p", "12"][..], &["-p", "12", "sleep", "3"], &["34"]] {
+            assert_eq!(meant(argv), None, "{argv:?}");
         }
     }
 
     #[test]
     fn one_thing_is_recorded_at_a_time() {
-        for words in [&["-a", "-p", "1"][..], &["--cgroup", "/x", "-a"], &["--cgroup", "/x", "--name", "x"]] {
-            assert!(record(words).is_err(), "{words:?}");
+        for argv in [&["-a", "-p", "1"][..], &["--cgroup", "/x", "-a"], &["--cgroup", "/x", "--name", "x"]] {
+            assert!(record(argv).is_err(), "{argv:?}");
         }
         assert!(record(&["-a", "--name", "x"]).unwrap().target.all_cpus);
     }
 
     #[test]
     fn a_command_may_stand_beside_what_is_recorded() {
-        for words in
+        for argv in
             [&["-a", "sleep", "3"][..], &["-p", "1", "--", "sleep", "3"], &["--cgroup", "/x", "sleep", "3"]]
         {
-            assert_eq!(record(words).unwrap().command, ["sleep", "3"], "{words:?}");
+            assert_eq!(record(argv).unwrap().command, ["sleep", "3"], "{argv:?}");
         }
         assert!(record(&["-a", "--iteration-count", "2", "ls"]).is_err());
     }
@@ -363,8 +363,7 @@ mod tests {
 
     #[test]
     fn as_many_arguments_as_requested_are_included() {
-        let check =
-            |words: &[&str], expected| assert_eq!(record(words).unwrap().shape.include_args, expected);
+        let check = |argv: &[&str], expected| assert_eq!(record(argv).unwrap().shape.include_args, expected);
         check(&["ls", "--include-args"], 0);
         check(&["--include-args=2", "ls"], 2);
         check(&["--include-args", "ls"], 1_000_000);
@@ -372,7 +371,7 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        for words in [
+        for argv in [
             ["-r", "0"],
             ["-r", "x"],
             ["-r", "nan"],
@@ -386,7 +385,7 @@ mod tests {
             ["--stack-size", "65529"],
             ["--stack-size", "32k"],
         ] {
-            assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
+            assert!(record(&[argv[0], argv[1], "ls"]).is_err(), "{argv:?}");
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct RecordingArgs {
 }
 
 impl RecordingArgs {
-    /// Which samples are wanted.
+    /// Which samples are requested.
     pub(crate) fn selection(&self) -> SampleSelection {
         SampleSelection {
             pids: self.pid.iter().copied().map(Pid).collect(),
@@ -159,12 +159,12 @@ mod tests {
     #[test]
     fn an_option_that_does_not_fit_is_named() {
         let check = |line: &str, selects: bool, trace: bool, profile: bool| {
-            let words: Vec<_> = ["import", "x"].into_iter().chain(line.split(' ')).collect();
-            let Ok(Command::Import(args)) = command(&words) else { panic!("{line}") };
+            let argv: Vec<_> = ["import", "x"].into_iter().chain(line.split(' ')).collect();
+            let Ok(Command::Import(args)) = command(&argv) else { panic!("{line}") };
             let (args, name) = (args.recording, line.split(' ').next());
             let named = [args.selecting(), args.not_for_traces(), args.not_for_profiles(false)];
-            let wanted = [selects, !trace, !profile].map(|is_named| name.filter(|_| is_named));
-            assert_eq!(named, wanted, "{line}");
+            let requested = [selects, !trace, !profile].map(|is_named| name.filter(|_| is_named));
+            assert_eq!(named, requested, "{line}");
         };
         check("--pid 1", true, true, false);
         check("--label k", true, false, true);

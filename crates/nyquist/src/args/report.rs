@@ -32,7 +32,7 @@ pub(crate) struct ReportArgs {
     /// Show trees to this depth
     #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1..=u32::MAX))]
     pub(crate) depth: Option<u32>,
-    /// Show so many rows (0: all) [default: 30; trees 200]
+    /// Show at most N rows (0: all) [default: 30; trees 200]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     /// What the rows are ordered by

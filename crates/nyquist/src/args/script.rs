@@ -13,7 +13,7 @@ pub(crate) struct ScriptArgs {
     /// The profile
     #[arg(default_value = "profile.json.gz")]
     pub(crate) file: PathBuf,
-    /// Print so many samples (0: all)
+    /// Print at most N samples (0: all)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) limit: usize,
     /// Print an object of JSON for each sample, a line each

@@ -30,10 +30,10 @@ pub(crate) struct StatArgs {
     /// instructions and branches where it has counters); several are separated by commas
     #[arg(short, long = "event", value_name = "EVENT,...")]
     pub(crate) events: Vec<String>,
-    /// Run the command so many times, and show the mean and the standard deviation [default: 1; with --vs 5]
+    /// Run the command N times, and show the mean and the standard deviation [default: 1; with --vs 5]
     #[arg(short, long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1..=100_000))]
     pub(crate) repeat: Option<u32>,
-    /// Also print the counts of each interval of so many milliseconds
+    /// Also print the counts of each interval of MS milliseconds
     #[arg(short = 'I', long, value_name = "MS", value_parser = |text: &str| whole::<u64>(text, 10..=86_400_000))]
     pub(crate) interval: Option<u64>,
     /// Count these running processes, with the children that they start, until they end or a COMMAND does
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::args::{Command, command};
 
-    fn stat(words: &[&str]) -> Result<StatArgs, clap::Error> {
-        command(&[&["stat"], words].concat()).map(|command| match command {
+    fn stat(argv: &[&str]) -> Result<StatArgs, clap::Error> {
+        command(&[&["stat"], argv].concat()).map(|command| match command {
             Command::Stat(args) => *args,
             other => panic!("{other:?}"),
         })
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_together_is_refused() {
-        for words in [
+        for argv in [
             &[][..],
             &["-r", "2", "-p", "1"],
             &["-a", "-p", "1"],
@@ -129,7 +129,7 @@ mod tests {
             &["-I", "1", "ls"],
             &["-r", "0", "ls"],
         ] {
-            assert!(stat(words).is_err(), "{words:?}");
+            assert!(stat(argv).is_err(), "{argv:?}");
         }
     }
 }

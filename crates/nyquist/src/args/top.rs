@@ -42,7 +42,7 @@ pub(crate) struct TopArgs {
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = |text: &str| whole::<u64>(text, 1..=3600))]
     pub(crate) window: u64,
-    /// Update the display every so many seconds
+    /// Time between two updates of the display
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
     pub(crate) interval: Duration,
     /// What functions are ordered by (key s)
@@ -54,10 +54,10 @@ pub(crate) struct TopArgs {
     /// Print a table every interval, as is done if the standard output is not a terminal
     #[arg(short, long)]
     pub(crate) batch: bool,
-    /// End after so many tables
+    /// End after N tables
     #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = |text: &str| whole::<u64>(text, 1..=1_000_000_000))]
     pub(crate) iterations: Option<u64>,
-    /// Print so many functions a table (0: all)
+    /// Print at most N functions a table (0: all)
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
     pub(crate) limit: usize,
     /// Show it in the built-in viewer, in a browser, and print nothing but its link; the last minute is in detail there
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
     use crate::args::{Command, command};
 
-    fn top(words: &[&str]) -> Result<TopArgs, clap::Error> {
-        command(&[&["top"], words].concat()).map(|command| match command {
+    fn top(argv: &[&str]) -> Result<TopArgs, clap::Error> {
+        command(&[&["top"], argv].concat()).map(|command| match command {
             Command::Top(args) => args,
             other => panic!("{other:?}"),
         })
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        for words in [["-w", "0"], ["--interval", "0"], ["--interval", "nan"], ["-n", "3"], ["-r", "0"]] {
-            assert!(top(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
+        for argv in [["-w", "0"], ["--interval", "0"], ["--interval", "nan"], ["-n", "3"], ["-r", "0"]] {
+            assert!(top(&[argv[0], argv[1], "ls"]).is_err(), "{argv:?}");
         }
         assert!(top(&["-b", "-n", "0", "ls"]).is_err());
     }

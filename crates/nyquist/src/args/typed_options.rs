@@ -41,12 +41,12 @@ impl TypedOptions {
     /// The words of the options with these ids.
     pub(super) fn only(&self, ids: &[&str]) -> Vec<OsString> {
         let options = self.0.iter().filter(|option| ids.contains(&option.id.as_str()));
-        options.flat_map(|option| option.words(None)).collect()
+        options.flat_map(|option| option.argv(None)).collect()
     }
 
     /// The words; relative paths are those of `folder`, where that is given.
-    pub(super) fn words<'a>(&'a self, folder: Option<&'a Path>) -> impl Iterator<Item = OsString> + 'a {
-        self.0.iter().flat_map(move |option| option.words(folder))
+    pub(super) fn argv<'a>(&'a self, folder: Option<&'a Path>) -> impl Iterator<Item = OsString> + 'a {
+        self.0.iter().flat_map(move |option| option.argv(folder))
     }
 }
 
@@ -71,7 +71,7 @@ impl TypedOption {
         values.map(|value| option(Some(value.to_owned()))).collect()
     }
 
-    fn words(&self, folder: Option<&Path>) -> Vec<OsString> {
+    fn argv(&self, folder: Option<&Path>) -> Vec<OsString> {
         let flag = OsString::from(&self.flag);
         let value = self.value.as_ref().map(|value| match folder {
             // "-" is standard output.
@@ -100,8 +100,8 @@ pub(crate) struct TypedReadOptions(TypedOptions);
 
 impl TypedReadOptions {
     /// The words.
-    pub(crate) fn words(&self) -> Vec<OsString> {
-        self.0.words(None).collect()
+    pub(crate) fn argv(&self) -> Vec<OsString> {
+        self.0.argv(None).collect()
     }
 
     fn arguments() -> Vec<Arg> {

@@ -210,7 +210,7 @@ impl Built {
         }
         let candidate = |launch| {
             let name = self.target_name(launch);
-            Candidate { words: format!("cargo nyquist {what} --{what} {name}"), label: name, value: launch }
+            Candidate { argv: format!("cargo nyquist {what} --{what} {name}"), label: name, value: launch }
         };
         choose::one(self.launches.iter().map(candidate).collect(), what, "there is nothing to run")
     }
@@ -249,8 +249,8 @@ mod tests {
         let mut built = Built::default();
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"a","kind":["lib"]},"profile":{"opt_level":"3"},"executable":null}"#);
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"b","kind":["bin"]},"profile":{"opt_level":"0"},"executable":"/t/b"}"#);
-        let launch = r#"{"reason":"nyquist-launch","launch":{"words":[{"Unix":[47,98]}],"folder":"/f","variables":{"A":"1"}}}"#;
-        // Words are of bytes there, and of 16-bit units here.
+        let launch = r#"{"reason":"nyquist-launch","launch":{"argv":[{"Unix":[47,98]}],"folder":"/f","variables":{"A":"1"}}}"#;
+        // Arguments are of bytes there, and of 16-bit units here.
         let launch = if cfg!(windows) { launch.replace("Unix", "Windows") } else { launch.to_owned() };
         built.take(launch.as_bytes());
         built.take(b"what the program prints");

@@ -12,7 +12,7 @@ pub(super) struct Candidate<T> {
     /// The text in the list.
     pub(super) label: String,
     /// The arguments that select it without a question.
-    pub(super) words: String,
+    pub(super) argv: String,
     /// The item.
     pub(super) value: T,
 }
@@ -40,7 +40,7 @@ pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) 
 }
 
 fn not_chosen<T>(candidates: &[Candidate<T>]) -> Failure {
-    let example = candidates.first().map_or("", |first| &first.words);
+    let example = candidates.first().map_or("", |first| &first.argv);
     Failure::new("nothing was chosen")
         .hint(format!("type a number from 1 to {}, or name one, such as: {example}", candidates.len()))
         .status(CARGO_FAILED)
@@ -55,7 +55,7 @@ fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {
         format!("there are {} {what}s to choose from:{}{more}", candidates.len(), list.collect::<String>());
     let failure = Failure::new(message).status(CARGO_FAILED);
     match candidates.first() {
-        Some(first) => failure.hint(format!("name one, such as: {}", first.words)),
+        Some(first) => failure.hint(format!("name one, such as: {}", first.argv)),
         None => failure,
     }
 }
@@ -79,7 +79,7 @@ mod tests {
 
     fn candidates(count: usize) -> Vec<Candidate<usize>> {
         let candidate =
-            |value| Candidate { label: format!("name{value}"), words: format!("--bin name{value}"), value };
+            |value| Candidate { label: format!("name{value}"), argv: format!("--bin name{value}"), value };
         (0..count).map(candidate).collect()
     }
 

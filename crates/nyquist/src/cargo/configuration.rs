@@ -3,7 +3,7 @@
 //! Cargo refuses to merge a string with an array. So an override has the type of the value that is there.
 
 use super::calls::{program, toml_string};
-use crate::args::cargo::CargoWords;
+use crate::args::cargo::CargoArgs;
 use crate::failure::Failure;
 use crate::identity;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) struct Configuration(Value);
 
 impl Configuration {
     /// Gets the configuration from cargo.
-    pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
+    pub(super) fn read(cargo: &CargoArgs) -> Result<Self, Failure> {
         let mut command = identity::command(program());
         // Cargo prints its configuration only if unstable options are permitted. This call builds nothing.
         command.args(["-Zunstable-options", "config", "get", "--format", "json"]).env("RUSTC_BOOTSTRAP", "1");
@@ -38,7 +38,7 @@ impl Configuration {
 
     /// The targets that cargo may build for and run: the host, and those that the command line, the environment or
     /// the configuration names.
-    pub(super) fn targets(&self, host: &str, cargo: &CargoWords) -> BTreeSet<String> {
+    pub(super) fn targets(&self, host: &str, cargo: &CargoArgs) -> BTreeSet<String> {
         let named = match cargo.targets() {
             named if !named.is_empty() => named,
             _ => self.default_targets(),
@@ -48,7 +48,7 @@ impl Configuration {
     }
 
     /// The target whose folder a program is built into, if it is not the host's own.
-    pub(super) fn target_folder(&self, cargo: &CargoWords) -> Option<String> {
+    pub(super) fn target_folder(&self, cargo: &CargoArgs) -> Option<String> {
         let named = cargo.targets().into_iter().next().or_else(|| self.default_targets().into_iter().next());
         named.map(|target| target_name(&target))
     }
@@ -65,13 +65,13 @@ impl Configuration {
     }
 
     /// The override that makes `words` the runner of a target.
-    pub(super) fn runner(&self, target: &str, words: &[&str]) -> Result<String, Failure> {
+    pub(super) fn runner(&self, target: &str, argv: &[&str]) -> Result<String, Failure> {
         let key = format!("target.{}.runner", toml_string(target));
         if !self.0["target"][target]["runner"].is_string() {
-            let words: Vec<_> = words.iter().map(|word| toml_string(word)).collect();
-            return Ok(format!("{key}=[{}]", words.join(", ")));
+            let argv: Vec<_> = argv.iter().map(|word| toml_string(word)).collect();
+            return Ok(format!("{key}=[{}]", argv.join(", ")));
         }
-        Ok(format!("{key}={}", toml_string(&runner_text(target, words)?)))
+        Ok(format!("{key}={}", toml_string(&runner_text(target, argv)?)))
     }
 }
 
@@ -89,24 +89,24 @@ impl RunnerOverride {
     /// cargo 1.95 sometimes appends the runner of an option to that of a file, and does not replace it. But the variable
     /// cannot hold a name with a space, and a user's `--config` has priority over it. If the user has set it, an option
     /// cannot be merged with it.
-    pub(super) fn new(target: &str, words: &[&str], has_options: bool) -> Self {
+    pub(super) fn new(target: &str, argv: &[&str], has_options: bool) -> Self {
         let name = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace(['-', '.'], "_"));
         let is_set = std::env::var_os(&name).is_some();
-        let fits = !words.iter().any(|word| word.contains(char::is_whitespace));
+        let fits = !argv.iter().any(|word| word.contains(char::is_whitespace));
         if is_set || (fits && !has_options) { Self::Variable(name) } else { Self::Option }
     }
 }
 
 /// A runner in one string. Cargo splits it at white space, and knows no quotes in it.
-pub(super) fn runner_text(target: &str, words: &[&str]) -> Result<String, Failure> {
-    if let Some(word) = words.iter().find(|word| word.contains(char::is_whitespace)) {
+pub(super) fn runner_text(target: &str, argv: &[&str]) -> Result<String, Failure> {
+    if let Some(word) = argv.iter().find(|word| word.contains(char::is_whitespace)) {
         let failure =
             format!("cargo cannot call {word}, whose name has a space, by a runner that is a string");
         let hint =
             format!("write the runner of {target} in cargo's configuration as an array: runner = [...]");
         return Err(Failure::new(failure).hint(hint));
     }
-    Ok(words.join(" "))
+    Ok(argv.join(" "))
 }
 
 /// The name of a target, which may be given as the file of its specification.
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn runner(configuration: Value, words: &[&str]) -> Result<String, Failure> {
-        Configuration(configuration).runner("t", words)
+    fn runner(configuration: Value, argv: &[&str]) -> Result<String, Failure> {
+        Configuration(configuration).runner("t", argv)
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_variable_replaces_runners_if_it_can() {
-        let of = |words: &[&str], has_options| RunnerOverride::new("a-b.c", words, has_options);
+        let of = |argv: &[&str], has_options| RunnerOverride::new("a-b.c", argv, has_options);
         let variable = RunnerOverride::Variable("CARGO_TARGET_A_B_C_RUNNER".to_owned());
         assert_eq!(of(&["/n", "launch"], false), variable);
         assert_eq!(of(&["/my programs/n"], false), RunnerOverride::Option);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Deserialize, Serialize, PartialEq)]
 pub(super) struct Launch {
     /// The program and its arguments.
-    pub(super) words: Vec<OsString>,
+    pub(super) argv: Vec<OsString>,
     /// The working folder.
     pub(super) folder: PathBuf,
     /// The environment. Variables that are not UTF-8 are left out, because cargo itself sets none.
@@ -34,15 +34,15 @@ pub(super) const REASON: &str = "nyquist-launch";
 impl Launch {
     /// The program's file.
     pub(super) fn program(&self) -> PathBuf {
-        self.folder.join(self.words.first().map(PathBuf::from).unwrap_or_default())
+        self.folder.join(self.argv.first().map(PathBuf::from).unwrap_or_default())
     }
 }
 
 /// Reports how cargo called this process.
-pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
+pub(super) fn report(argv: Vec<OsString>) -> Result<u8, Failure> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let launch = Launch { words, folder: current_folder()?, variables: variables.collect() };
+    let launch = Launch { argv, folder: current_folder()?, variables: variables.collect() };
     let line = serde_json::to_string(&Message { reason: REASON.to_owned(), launch });
     let line =
         line.map_err(|error| Failure::because("cannot find out how cargo runs the program", &error))?;

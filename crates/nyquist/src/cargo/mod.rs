@@ -29,15 +29,15 @@ use std::process::Command;
 use targets::{Metadata, Selection, TargetKind};
 
 /// Runs `cargo nyquist` with these arguments and returns the exit status. The recorder replaces this process.
-pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
-    match cargo::parse(words)?.command {
+pub(crate) fn run(argv: Vec<OsString>) -> Result<u8, Failure> {
+    match cargo::parse(argv)?.command {
         CargoCommand::Run(args) => run_program(args),
         CargoCommand::Example(args) => {
             run_only(TargetKind::Example, args.name.as_deref(), &args.common, &args.args)
         }
         CargoCommand::Bench(args) => run_benchmark(&args),
         CargoCommand::Test(args) => run_test(&args),
-        CargoCommand::Launch { words } => launch::report(words),
+        CargoCommand::Launch { argv } => launch::report(argv),
         CargoCommand::Completions { shell } => {
             page::print_script(&completions::script(shell, Program::CargoNyquist)).map(|()| 0)
         }
@@ -66,7 +66,7 @@ fn run_only(
     own: &[OsString],
 ) -> Result<u8, Failure> {
     let selection = select(kind, name, common)?;
-    let build = Build::new("run", common, &selection.words)?;
+    let build = Build::new("run", common, &selection.argv)?;
     if common.dry_run {
         return dry_run(&build, common, (kind, &selection), own);
     }
@@ -91,7 +91,7 @@ fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
     } else {
         select(TargetKind::Bench, args.bench.as_deref(), common)?
     };
-    let build = Build::new("bench", common, &selection.words)?;
+    let build = Build::new("bench", common, &selection.argv)?;
     let own = args.filter.iter().map(OsString::from).chain(args.args.iter().cloned());
     if common.dry_run {
         let own: Vec<_> = ["--bench".into()].into_iter().chain(own).collect();
@@ -130,7 +130,7 @@ fn run_test(args: &TestArgs) -> Result<u8, Failure> {
         // Without documentation tests, which are no separate programs.
         (None, None) => Selection::of_words(&["--tests"]),
     };
-    let build = Build::new("test", common, &selection.words)?;
+    let build = Build::new("test", common, &selection.argv)?;
     if common.dry_run {
         let mut own = harness::one_test(args.filter.as_deref().unwrap_or("NAME"));
         own.extend(args.args.iter().cloned());
@@ -140,15 +140,15 @@ fn run_test(args: &TestArgs) -> Result<u8, Failure> {
         Outcome::Failed(status) => return Ok(status),
         Outcome::Built(built) => built,
     };
-    let Test { launch, mut words } = find_test(&built, args.filter.as_deref())?;
-    words.extend(args.args.iter().cloned());
-    record(&built, launch, common, &build, &words)
+    let Test { launch, mut argv } = find_test(&built, args.filter.as_deref())?;
+    argv.extend(args.args.iter().cloned());
+    record(&built, launch, common, &build, &argv)
 }
 
 /// A test, and the arguments that run it alone.
 struct Test<'a> {
     launch: &'a Launch,
-    words: Vec<OsString>,
+    argv: Vec<OsString>,
 }
 
 /// The test with exactly this name, or the only one whose name contains it, or the one that the user chooses.
@@ -168,11 +168,11 @@ fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Fai
     let exact = found.iter().any(|(name, ..)| name == filter);
     found.retain(|(name, ..)| if exact { name == filter } else { name.contains(filter) });
     let candidates = found.into_iter().map(|(name, in_libtest, launch, target)| {
-        let words = if in_libtest.is_some() { harness::one_test(&name) } else { Vec::new() };
+        let argv = if in_libtest.is_some() { harness::one_test(&name) } else { Vec::new() };
         Candidate {
             label: format!("{name} (in {target})"),
-            words: format!("cargo nyquist test {}", shell::quoted(name.as_ref())),
-            value: Test { launch, words },
+            argv: format!("cargo nyquist test {}", shell::quoted(name.as_ref())),
+            value: Test { launch, argv },
         }
     });
     let none = if filter.is_empty() {
@@ -194,7 +194,7 @@ fn record(
     if !common.record.quiet() {
         advice::give(built, launch, build.profile());
     }
-    let mut command = recorder(common, &launch.folder, launch.words.iter().chain(own))?;
+    let mut command = recorder(common, &launch.folder, launch.argv.iter().chain(own))?;
     command.envs(build.without_own(&launch.variables)).current_dir(&launch.folder);
     let error = replace_process(&mut command);
     Err(Failure::because("the recorder cannot be started", &error))
@@ -204,10 +204,10 @@ fn record(
 fn recorder<'a>(
     common: &CommonArgs,
     folder: &Path,
-    words: impl IntoIterator<Item = &'a OsString>,
+    argv: impl IntoIterator<Item = &'a OsString>,
 ) -> Result<Command, Failure> {
     let mut command = Command::new(this_program()?);
-    command.arg("record").args(common.record.words(&current_folder()?, folder)).arg("--").args(words);
+    command.arg("record").args(common.record.argv(&current_folder()?, folder)).arg("--").args(argv);
     Ok(command)
 }
 
@@ -220,8 +220,8 @@ fn dry_run(
 ) -> Result<u8, Failure> {
     let here = current_folder()?;
     let program = Metadata::read(&common.cargo)?.place(kind, selection, build, &here);
-    let words = [OsString::from(&program.path)];
-    let recorder = recorder(common, &program.folder, words.iter().chain(own))?;
+    let argv = [OsString::from(&program.path)];
+    let recorder = recorder(common, &program.folder, argv.iter().chain(own))?;
     let built = shell::line(build.command());
     let change = if program.folder == here {
         String::new()

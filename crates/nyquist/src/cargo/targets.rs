@@ -3,7 +3,7 @@
 use super::build::Build;
 use super::calls::{CARGO_FAILED, program};
 use super::choose::{self, Candidate};
-use crate::args::cargo::CargoWords;
+use crate::args::cargo::CargoArgs;
 use crate::failure::Failure;
 use crate::identity;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(super) enum TargetKind {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The words for cargo.
-    pub(super) words: Vec<OsString>,
+    pub(super) argv: Vec<OsString>,
     name: Option<String>,
 }
 
@@ -94,18 +94,18 @@ impl TargetKind {
 impl Selection {
     /// A target that the user has named.
     pub(super) fn named(kind: TargetKind, name: &str) -> Self {
-        Self { words: vec![format!("--{}", kind.name()).into(), name.into()], name: Some(name.to_owned()) }
+        Self { argv: vec![format!("--{}", kind.name()).into(), name.into()], name: Some(name.to_owned()) }
     }
 
     /// The selection of these arguments of cargo.
-    pub(super) fn of_words(words: &[&str]) -> Self {
-        Self { words: words.iter().map(OsString::from).collect(), name: None }
+    pub(super) fn of_words(argv: &[&str]) -> Self {
+        Self { argv: argv.iter().map(OsString::from).collect(), name: None }
     }
 }
 
 impl Metadata {
     /// Gets the metadata from cargo.
-    pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
+    pub(super) fn read(cargo: &CargoArgs) -> Result<Self, Failure> {
         let mut command = identity::command(program());
         command.args(["metadata", "--no-deps", "--format-version", "1"]).args(cargo.general());
         let output = command.output().map_err(|error| Failure::because("cargo cannot be run", &error))?;
@@ -117,13 +117,13 @@ impl Metadata {
     }
 
     /// The only target of a kind, or the one that the user chooses. If there is none, cargo will report that.
-    pub(super) fn select(&self, kind: TargetKind, cargo: &CargoWords) -> Result<Selection, Failure> {
+    pub(super) fn select(&self, kind: TargetKind, cargo: &CargoArgs) -> Result<Selection, Failure> {
         let named = cargo.packages();
         let packages: Vec<&Package> = self.packages(&named).collect();
         let default: Vec<&String> =
             packages.iter().filter_map(|package| package.default_run.as_ref()).collect();
         if let (TargetKind::Bin, [name]) = (kind, default.as_slice()) {
-            return Ok(Selection { words: Vec::new(), name: Some((*name).clone()) });
+            return Ok(Selection { argv: Vec::new(), name: Some((*name).clone()) });
         }
         let targets =
             packages.iter().flat_map(|package| package.targets.iter().map(move |target| (package, target)));
@@ -133,14 +133,13 @@ impl Metadata {
             let mut selection = Selection::named(kind, &target.name);
             let in_package = if of_several { format!(" (in {})", package.name) } else { String::new() };
             if of_several {
-                selection.words.splice(0..0, ["--package".into(), (&package.name).into()]);
+                selection.argv.splice(0..0, ["--package".into(), (&package.name).into()]);
             }
-            let words =
-                selection.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+            let argv = selection.argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
             let subcommand = if kind == TargetKind::Bench { "bench" } else { "run" };
             Candidate {
                 label: format!("{}{in_package}", target.name),
-                words: format!("cargo nyquist {subcommand} {words}"),
+                argv: format!("cargo nyquist {subcommand} {argv}"),
                 value: selection,
             }
         };
@@ -243,7 +242,7 @@ mod tests {
         let command = parse(line.split_whitespace().map(OsString::from).collect()).unwrap().command;
         let CargoCommand::Run(args) = command else { panic!("{command:?}") };
         let metadata: Metadata = serde_json::from_str(WORKSPACE).unwrap();
-        metadata.select(kind, &args.common.cargo).map(|selection| selection.words)
+        metadata.select(kind, &args.common.cargo).map(|selection| selection.argv)
     }
 
     #[test]

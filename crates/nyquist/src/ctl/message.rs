@@ -36,10 +36,10 @@ impl CtlAnswer {
             return Text::from(format!("saved {}\n", one_line(path)));
         }
         let state = if self.state == "paused" { "pauses" } else { "records" };
-        let kept = self.keeps_seconds.map(|kept| format!(", keeps the last {kept} s"));
+        let retained = self.keeps_seconds.map(|retained| format!(", keeps the last {retained} s"));
         let saves = (self.saves > 0).then(|| format!(", profiles saved so far: {}", self.saves));
-        let [kept, saves] = [kept, saves].map(Option::unwrap_or_default);
-        Text::from(format!("{} {state}, began {:.1} s ago{kept}{saves}\n", self.pid, self.seconds))
+        let [retained, saves] = [retained, saves].map(Option::unwrap_or_default);
+        Text::from(format!("{} {state}, began {:.1} s ago{retained}{saves}\n", self.pid, self.seconds))
     }
 }
 

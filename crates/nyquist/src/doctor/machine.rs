@@ -1,7 +1,7 @@
 //! Findings about a machine for recording: a pure function of the facts.
 
 use super::finding::{Finding, Section};
-use nyquist_record::linux::machine::{AccessRefusal, Capability, Machine, PerfAccess};
+use nyquist_record::linux::machine::{AccessDenied, Capability, Machine, PerfAccess};
 use nyquist_record::linux::perf::{Coverage, Trigger};
 
 /// The default sampling rate.
@@ -74,7 +74,7 @@ fn perf(machine: &Machine) -> Finding {
                 perf.ring_bytes / 1024
             ),
         ),
-        Err(refusal) => refused(TOPIC, "perf", refusal).hints(allow_perf(machine)),
+        Err(denied) => refused(TOPIC, "perf", denied).hints(allow_perf(machine)),
     }
 }
 
@@ -88,12 +88,12 @@ fn ptrace(machine: &Machine) -> Finding {
     const TOPIC: &str = "backend.ptrace";
     match &machine.ptrace {
         Ok(()) => Finding::ok(TOPIC, "ptrace: works for programs that are launched"),
-        Err(refusal) => refused(TOPIC, "ptrace", refusal),
+        Err(denied) => refused(TOPIC, "ptrace", denied),
     }
 }
 
-fn refused(topic: &'static str, backend: &str, refusal: &AccessRefusal) -> Finding {
-    Finding::problem(topic, format!("{backend}: {}", refusal.reason)).hints(refusal.advice.iter().cloned())
+fn refused(topic: &'static str, backend: &str, denied: &AccessDenied) -> Finding {
+    Finding::problem(topic, format!("{backend}: {}", denied.reason)).hints(denied.advice.iter().cloned())
 }
 
 fn privileges(machine: &Machine) -> Finding {
@@ -203,14 +203,14 @@ fn kernel_symbols(machine: &Machine) -> Option<Finding> {
     machine.perf.as_ref().ok().filter(|perf| perf.kernel)?;
     let settings = &machine.settings;
     // If kptr_restrict is 0, the other setting applies (`kallsyms_show_value` in `kernel/ksyms_common.c`).
-    let (name, level, wanted) = match (settings.kptr_restrict, settings.perf_event_paranoid) {
+    let (name, level, requested) = match (settings.kptr_restrict, settings.perf_event_paranoid) {
         (Some(0), Some(level)) if level > 1 => ("perf_event_paranoid", Some(level), 1),
         (level, _) => ("kptr_restrict", level.filter(|level| *level > 0), 0),
     };
     let why = level
         .map_or("/proc/kallsyms shows no addresses".to_owned(), |level| format!("kernel.{name} is {level}"));
     let finding = Finding::better(TOPIC, format!("kernel functions have no names: {why}"));
-    Some(finding.hint(format!("sudo sysctl kernel.{name}={wanted}, or record as root")))
+    Some(finding.hint(format!("sudo sysctl kernel.{name}={requested}, or record as root")))
 }
 
 /// Tracepoints also need the right to record the kernel, so that others miss nothing.
@@ -237,12 +237,12 @@ fn locked_memory(machine: &Machine) -> Option<Finding> {
     let text = format!(
         "kernel.perf_event_mlock_kb is {setting} and `ulimit -l` {once_kb}: {given} kB of buffers a CPU"
     );
-    if given >= machine.wanted_ring_kb {
+    if given >= machine.requested_ring_kb {
         return Some(Finding::ok(TOPIC, text));
     }
-    let wanted = machine.wanted_ring_kb;
-    let less = format!("{text}, where {wanted} hold whole stacks at any load");
-    Some(Finding::better(TOPIC, less).hint(format!("sudo sysctl kernel.perf_event_mlock_kb={wanted}")))
+    let requested = machine.requested_ring_kb;
+    let less = format!("{text}, where {requested} hold whole stacks at any load");
+    Some(Finding::better(TOPIC, less).hint(format!("sudo sysctl kernel.perf_event_mlock_kb={requested}")))
 }
 
 fn descriptors(machine: &Machine) -> Option<Finding> {
@@ -322,7 +322,7 @@ mod tests {
             is_filtered: false,
             shows_kernel_addresses: false,
             lack_of_tracepoints: Some(("tracefs is not mounted".to_owned(), "mount it")),
-            wanted_ring_kb: 33_324,
+            requested_ring_kb: 33_324,
             perf: Ok(events(Trigger::Cycles, Coverage::Threads)),
             ptrace: Ok(()),
         }
@@ -343,8 +343,8 @@ mod tests {
         }
     }
 
-    fn refusal(reason: &str) -> AccessRefusal {
-        AccessRefusal { reason: reason.to_owned(), advice: vec!["do this".to_owned()] }
+    fn denied(reason: &str) -> AccessDenied {
+        AccessDenied { reason: reason.to_owned(), advice: vec!["do this".to_owned()] }
     }
 
     fn check(machine: &Machine, topic: &str, level: Level, parts: &[&str]) {
@@ -387,11 +387,11 @@ mod tests {
         check(&at(0), "perf_event_paranoid", Level::Ok, &["the whole system"]);
         check(&at(1), "perf_event_paranoid", Level::Ok, &["kernel code of own"]);
         check(&at(3), "perf_event_paranoid", Level::Better, &["is 3", "as 2 does"]);
-        let refused = Machine { perf: Err(refusal("no")), ..at(4) };
+        let refused = Machine { perf: Err(denied("no")), ..at(4) };
         let parts = ["is 4", "nothing without privileges", "perf_event_paranoid=1"];
         check(&refused, "perf_event_paranoid", Level::Problem, &parts);
         let settings = Settings { perf_event_paranoid: None, ..plain().settings };
-        let without = Machine { settings, perf: Err(refusal("no")), ..plain() };
+        let without = Machine { settings, perf: Err(denied("no")), ..plain() };
         check(
             &without,
             "perf_event_paranoid",
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_container_is_recorded_by_ptrace() {
-        let machine = Machine { perf: Err(refusal("a filter forbids it")), is_filtered: true, ..plain() };
+        let machine = Machine { perf: Err(denied("a filter forbids it")), is_filtered: true, ..plain() };
         check(&machine, "recording", Level::Better, &["traces programs", "do this"]);
         check(&machine, "backend.perf", Level::Problem, &["a filter forbids it", "do this"]);
         check(&machine, "seccomp", Level::Better, &["--cap-add=PERFMON"]);
@@ -411,14 +411,14 @@ mod tests {
 
     #[test]
     fn with_both_refused_nothing_can_be_recorded() {
-        let machine = Machine { perf: Err(refusal("no")), ptrace: Err(refusal("no")), ..plain() };
+        let machine = Machine { perf: Err(denied("no")), ptrace: Err(denied("no")), ..plain() };
         check(&machine, "recording", Level::Problem, &["nothing can be recorded", "do this"]);
         assert!(!can_record(&machine));
     }
 
     #[test]
     fn a_refusal_by_the_setting_is_mended_by_setup() {
-        let machine = Machine { perf: Err(refusal("no")), ..plain() };
+        let machine = Machine { perf: Err(denied("no")), ..plain() };
         let at_3 = Settings { perf_event_paranoid: Some(3), ..machine.settings };
         check(&Machine { settings: at_3, ..machine }, "backend.perf", Level::Problem, &["nyquist setup"]);
     }

@@ -71,7 +71,7 @@ fn names(image: &MachoContents, found: &SymbolFiles) -> Finding {
 fn of_objects(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;
-    let is_object = |attempt: &&Attempt| attempt.wanted == FileRole::ObjectFile;
+    let is_object = |attempt: &&Attempt| attempt.requested == FileRole::ObjectFile;
     let missing =
         found.tried.iter().filter(is_object).find(|attempt| attempt.outcome != AttemptOutcome::Used);
     match missing {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn object_files_that_are_gone_are_reported() {
         let attempt = Attempt {
-            wanted: FileRole::ObjectFile,
+            requested: FileRole::ObjectFile,
             path: "/build/a.o".into(),
             outcome: AttemptOutcome::Missing,
         };

@@ -146,10 +146,10 @@ fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn interpreter_in(line: &str) -> Option<PathBuf> {
-    let mut words = line.strip_prefix("#!")?.split_ascii_whitespace();
-    let program = words.next()?;
+    let mut argv = line.strip_prefix("#!")?.split_ascii_whitespace();
+    let program = argv.next()?;
     if Path::new(program).file_name()? == "env" {
-        return words.find(|word| !word.starts_with('-')).map(in_path);
+        return argv.find(|word| !word.starts_with('-')).map(in_path);
     }
     Some(PathBuf::from(program))
 }

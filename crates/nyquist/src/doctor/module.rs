@@ -290,11 +290,11 @@ mod tests {
 
     #[test]
     fn few_frame_pointers_get_a_hint() {
-        const FEW: Option<FramePointers> = Some(FramePointers { functions: 25, kept: 1 });
+        const FEW: Option<FramePointers> = Some(FramePointers { functions: 25, preserved: 1 });
         let of = |contents, level, parts: &[&str]| {
             check(&module(contents, None), "frame_pointers", level, parts);
         };
-        let all = Some(FramePointers { functions: 100, kept: 99 });
+        let all = Some(FramePointers { functions: 100, preserved: 99 });
         of(Contents { frame_pointers: all, ..NOTHING }, Level::Ok, &["99 %", "fp finds their callers"]);
         let few = Contents { frame_pointers: FEW, ..NOTHING };
         of(few, Level::Better, &["4 %", "fp loses", "-fno-omit-frame-pointer"]);

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Section};
 use super::module::{Module, unreadable};
 use crate::number::counted;
-use nyquist_record::linux::machine::AccessRefusal;
+use nyquist_record::linux::machine::AccessDenied;
 use nyquist_record::linux::process::{self, ProcessFacts};
 use nyquist_symbols::Finder;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn attaching(process: &ProcessFacts) -> Finding {
     }
 }
 
-fn reasons(perf: &AccessRefusal, ptrace: &AccessRefusal) -> String {
+fn reasons(perf: &AccessDenied, ptrace: &AccessDenied) -> String {
     if perf.reason == ptrace.reason {
         perf.reason.clone()
     } else {
@@ -108,7 +108,7 @@ mod tests {
     use super::super::finding::tests::assert_mendable;
     use super::*;
     use nyquist_convert::event::Pid;
-    use nyquist_record::linux::machine::AccessRefusal;
+    use nyquist_record::linux::machine::AccessDenied;
 
     fn process() -> ProcessFacts {
         ProcessFacts {
@@ -124,8 +124,8 @@ mod tests {
         }
     }
 
-    fn refusal(reason: &str) -> AccessRefusal {
-        AccessRefusal { reason: reason.to_owned(), advice: vec!["be root".to_owned()] }
+    fn denied(reason: &str) -> AccessDenied {
+        AccessDenied { reason: reason.to_owned(), advice: vec!["be root".to_owned()] }
     }
 
     fn check(process: &ProcessFacts, level: Level, expected: &str) {
@@ -144,10 +144,10 @@ mod tests {
     #[test]
     fn attaching_takes_one_backend() {
         check(&process(), Level::Ok, "can be attached to by perf_event_open ()");
-        let by_ptrace = ProcessFacts { perf: Err(refusal("a filter")), ..process() };
+        let by_ptrace = ProcessFacts { perf: Err(denied("a filter")), ..process() };
         check(&by_ptrace, Level::Better, "by ptrace, not by perf: a filter (be root)");
         assert!(can_record(&by_ptrace));
-        let neither = ProcessFacts { ptrace: Err(refusal("a filter")), ..by_ptrace };
+        let neither = ProcessFacts { ptrace: Err(denied("a filter")), ..by_ptrace };
         check(&neither, Level::Problem, "cannot be recorded: a filter (be root)");
         assert!(!can_record(&neither));
     }

@@ -205,10 +205,10 @@ impl FlightRecorder {
 
     /// Saves as soon as the saver is free. A request that comes before is answered with the same file.
     fn request_save(&mut self, reason: String, request: Option<CtlRequest>) {
-        if let Some(refusal) = self.policy.refusal() {
+        if let Some(denied) = self.policy.denied() {
             match request {
-                Some(request) => request.answer(&self.answer(Some(refusal))),
-                None => self.printer.warn(refusal),
+                Some(request) => request.answer(&self.answer(Some(denied))),
+                None => self.printer.warn(denied),
             }
             return;
         }
@@ -320,8 +320,8 @@ impl FlightRecorder {
             return all;
         }
         let samples = finished.profile.threads().iter().flat_map(|thread| &thread.samples);
-        let kept = samples.filter(|sample| !sample.off_cpu).count() as u64;
-        Statistics { samples: kept, lost: all.lost, throttled: all.throttled, ..Statistics::default() }
+        let retained = samples.filter(|sample| !sample.off_cpu).count() as u64;
+        Statistics { samples: retained, lost: all.lost, throttled: all.throttled, ..Statistics::default() }
     }
 }
 

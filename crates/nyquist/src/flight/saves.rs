@@ -29,7 +29,7 @@ impl SavePolicy {
     }
 
     /// Why there is no further save.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(super) fn denied(&self) -> Option<String> {
         if self.file == Path::new("-") {
             return Some("the standard output takes one profile, at the end: name a file with -o".to_owned());
         }
@@ -40,7 +40,7 @@ impl SavePolicy {
     /// Whether a trigger may save now.
     pub(super) fn allows_trigger(&self, now: Timestamp) -> bool {
         let has_rested = |last: Timestamp| now.0.saturating_sub(last.0) >= self.pause.as_nanos() as u64;
-        self.refusal().is_none() && self.last.is_none_or(has_rested)
+        self.denied().is_none() && self.last.is_none_or(has_rested)
     }
 
     /// Up to when the last saved profile reaches.
@@ -98,10 +98,10 @@ mod tests {
         assert!(policy.allows_trigger(Timestamp(5)));
         policy.note_saved("1".into(), Timestamp(10));
         assert_eq!([50, 109, 110].map(|now| policy.allows_trigger(Timestamp(now))), [false, false, true]);
-        assert_eq!(policy.refusal(), None, "requests do not rest");
+        assert_eq!(policy.denied(), None, "requests do not rest");
         policy.note_saved("2".into(), Timestamp(20));
-        assert!(!policy.allows_trigger(Timestamp(9000)) && policy.refusal().unwrap().contains("--max-saves"));
-        assert!(SavePolicy::new(Path::new("-"), Duration::ZERO, 2).refusal().is_some());
+        assert!(!policy.allows_trigger(Timestamp(9000)) && policy.denied().unwrap().contains("--max-saves"));
+        assert!(SavePolicy::new(Path::new("-"), Duration::ZERO, 2).denied().is_some());
         assert_ne!(policy.next_path(), policy.next_path(), "two in a second");
     }
 }

@@ -17,7 +17,7 @@ use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
 use nyquist_input::{InputError, InputFile, recording_folders};
 use nyquist_profile::Profile;
-use nyquist_symbols::StatedAnswers;
+use nyquist_symbols::ProvidedAnswers;
 use reader::Reader;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn of_samples(filter: &FilterArgs) -> RecordingArgs {
     }
 }
 
-/// Reads a profile with its names, and the wanted part of a recording. Source files are named as in the
+/// Reads a profile with its names, and the requested part of a recording. Source files are named as in the
 /// Firefox Profiler.
 pub(crate) fn read_as(
     path: &PathBuf,
@@ -118,7 +118,7 @@ pub(crate) fn with_its_folders(path: &Path, symbols: &SymbolArgs) -> SymbolArgs 
 }
 
 /// The symbols that samply has saved in a file beside a profile, if there is one.
-pub(crate) fn samply_symbols(path: &Path, symbols: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
+pub(crate) fn samply_symbols(path: &Path, symbols: &SymbolArgs, printer: Printer) -> Option<ProvidedAnswers> {
     let memory = memory::side_files(symbols.max_memory).most();
     nyquist_input::samply_symbols(path, memory, &ReadReporter::new(printer))
 }

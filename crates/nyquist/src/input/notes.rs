@@ -4,7 +4,7 @@ use crate::failure::io_reason;
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::text::one_line;
-use nyquist_input::{LostAmount, MissingFile, Note, SamplyRefusal};
+use nyquist_input::{LostAmount, MissingFile, Note, SamplySymbolsError};
 use std::borrow::Cow;
 use std::error::Error as _;
 
@@ -58,7 +58,7 @@ pub(super) fn print(note: &Note, printer: Printer) {
             printer.detail(format_args!("{}: names for {libs}", path.display()));
         }
         Note::SamplySymbolsRefused { path, reason } => {
-            let reason = refusal(reason);
+            let reason = reason_of(reason);
             printer.warn(format_args!("the names in {} are not used: {reason}", path.display()));
         }
     }
@@ -94,14 +94,14 @@ fn no_files_of(libs: &[String]) -> String {
 }
 
 /// Why samply's file is not used.
-fn refusal(reason: &SamplyRefusal) -> String {
+fn reason_of(reason: &SamplySymbolsError) -> String {
     match reason {
-        SamplyRefusal::NotRegular => "it is not a regular file".to_owned(),
-        SamplyRefusal::Unreadable(error) => io_reason(error),
-        SamplyRefusal::TooLarge { most } => {
+        SamplySymbolsError::NotRegular => "it is not a regular file".to_owned(),
+        SamplySymbolsError::Unreadable(error) => io_reason(error),
+        SamplySymbolsError::TooLarge { most } => {
             format!("it is larger than {} MiB; --max-memory allows more", most >> 20)
         }
-        SamplyRefusal::Malformed(error) => {
+        SamplySymbolsError::Malformed(error) => {
             let cause = error.source().map(|cause| format!(" ({cause})"));
             format!("{error}{}", cause.unwrap_or_default())
         }
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn a_refused_file_of_samply_has_a_reason() {
         let malformed = nyquist_formats::samply_sidecar::read(b"{}").unwrap_err();
-        let malformed = refusal(&SamplyRefusal::Malformed(malformed));
+        let malformed = reason_of(&SamplySymbolsError::Malformed(malformed));
         assert!(malformed.starts_with("it is not a symbol file of samply (missing field"), "{malformed}");
-        let too_large = refusal(&SamplyRefusal::TooLarge { most: 3 << 20 });
+        let too_large = reason_of(&SamplySymbolsError::TooLarge { most: 3 << 20 });
         assert_eq!(too_large, "it is larger than 3 MiB; --max-memory allows more");
     }
 }

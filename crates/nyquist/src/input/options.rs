@@ -21,17 +21,17 @@ pub(super) fn check_options(input: &UnpackedInput, args: &RecordingArgs) -> Resu
             "--label is for files of pprof and OpenTelemetry, whose samples have labels; {path} is none of them"
         )));
     }
-    let refusal = if input.is_recording() {
+    let denied = if input.is_recording() {
         None
     } else if input.is_trace() {
-        let refusal = |option| format!("{option} cannot be used with {path}, which is a trace of Windows");
-        args.not_for_traces().map(refusal)
+        let denied = |option| format!("{option} cannot be used with {path}, which is a trace of Windows");
+        args.not_for_traces().map(denied)
     } else {
         let has_value = input.has_values() && args.event.len() == 1;
-        let refusal = |option| format!("{option} is for recordings (perf.data); this is a saved profile");
-        args.not_for_profiles(has_value).map(refusal)
+        let denied = |option| format!("{option} is for recordings (perf.data); this is a saved profile");
+        args.not_for_profiles(has_value).map(denied)
     };
-    refusal.map_or(Ok(()), |refusal| Err(Failure::new(refusal)))
+    denied.map_or(Ok(()), |denied| Err(Failure::new(denied)))
 }
 
 /// What of a file is read.

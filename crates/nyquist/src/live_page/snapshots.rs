@@ -29,7 +29,7 @@ const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
 /// The end at which the converter's thread delivers snapshots.
 pub(crate) struct SnapshotSender {
-    wanted: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     copies: SyncSender<CopiedProfile>,
     /// The profile's zero: the start of the first of several runs.
     start: OnceLock<Timestamp>,
@@ -51,9 +51,9 @@ impl SnapshotSender {
     pub(crate) fn of(shown: &Arc<PageProfile>, symbols: &SymbolArgs) -> Result<Self, Failure> {
         let finder = identity::as_invoking_user(|| finder::offline(symbols))?;
         let finder = finder.with_kernel_files(KernelFiles::open());
-        let wanted = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         let (copies, copied) = sync_channel(1);
-        let maker = Maker { shown: Arc::clone(shown), wanted: Arc::clone(&wanted), copied, finder };
+        let maker = Maker { shown: Arc::clone(shown), requested: Arc::clone(&requested), copied, finder };
         // Names are cached in the user's folders, in which root writes no files.
         let run = move || {
             let _ = give_up_capabilities();
@@ -62,14 +62,14 @@ impl SnapshotSender {
         let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(run);
         let maker = identity::as_invoking_user(spawn)?
             .map_err(|error| Failure::because("no thread can be started", &error))?;
-        Ok(Self { wanted, copies, start: OnceLock::new(), maker })
+        Ok(Self { requested, copies, start: OnceLock::new(), maker })
     }
 
     /// Copies the profile of a recording so far, if a copy was requested. It is complete up to `until`.
     /// This run of the program began at `start`.
     pub(crate) fn offer(&self, converter: &Converter, start: Timestamp, until: Timestamp) {
         let start = *self.start.get_or_init(|| start);
-        if !self.wanted.swap(false, Ordering::Relaxed) {
+        if !self.requested.swap(false, Ordering::Relaxed) {
             return;
         }
         let began = Instant::now();
@@ -89,7 +89,7 @@ impl SnapshotSender {
 /// Makes the snapshots.
 struct Maker {
     shown: Arc<PageProfile>,
-    wanted: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     copied: Receiver<CopiedProfile>,
     finder: Finder,
 }
@@ -102,7 +102,7 @@ impl Maker {
         loop {
             let wants = self.shown.is_watched() && Instant::now() >= next;
             if wants {
-                self.wanted.store(true, Ordering::Relaxed);
+                self.requested.store(true, Ordering::Relaxed);
             }
             let began = Instant::now();
             let cost = match self.copied.recv_timeout(if wants { EVERY } else { LOOK_EVERY }) {

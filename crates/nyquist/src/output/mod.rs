@@ -7,7 +7,7 @@ mod refused;
 pub(crate) mod tests;
 
 pub(crate) use files::PendingFile;
-pub(crate) use refused::OutputRefusal;
+pub(crate) use refused::OutputError;
 
 use crate::identity::Rights;
 use files::{FolderEntry, OutputTarget};
@@ -48,17 +48,17 @@ pub(crate) enum Destination {
 impl Destination {
     /// Finds `path`; `-` is standard output. Links are followed, unless they belong to another user, so that
     /// a link stays a link. It uses the least sufficient rights.
-    pub(crate) fn find(path: &Path) -> Result<Self, OutputRefusal> {
+    pub(crate) fn find(path: &Path) -> Result<Self, OutputError> {
         let (found, rights) = Rights::to_open(|| files::find(path, false))?;
         Ok(Self::of(found, path, rights))
     }
 
     /// As [`Destination::find`], for a format whose beginning is written last.
     #[allow(dead_code, reason = "for commands that are for Linux")]
-    pub(crate) fn find_seekable(path: &Path) -> Result<Self, OutputRefusal> {
+    pub(crate) fn find_seekable(path: &Path) -> Result<Self, OutputError> {
         let (found, rights) = Rights::to_open(|| files::find(path, true))?;
         match Self::of(found, path, rights) {
-            Self::Stream(stream) if (&stream.file).stream_position().is_err() => Err(OutputRefusal::Stream),
+            Self::Stream(stream) if (&stream.file).stream_position().is_err() => Err(OutputError::Stream),
             found => Ok(found),
         }
     }
@@ -75,10 +75,10 @@ impl Destination {
 
     /// Refuses binary output to a terminal. If the output is the standard output, nothing else is printed
     /// there.
-    pub(crate) fn kept_for_a_profile(self) -> Result<Self, OutputRefusal> {
+    pub(crate) fn kept_for_a_profile(self) -> Result<Self, OutputError> {
         if let Self::Stream(stream) = &self {
             if stream.file.is_terminal() {
-                return Err(OutputRefusal::Terminal);
+                return Err(OutputError::Terminal);
             }
             if stream.is_stdout {
                 files::redirect_stdout_to_stderr()?;
@@ -88,7 +88,7 @@ impl Destination {
     }
 
     /// Creates the file, under a temporary name.
-    pub(crate) fn open(self) -> Result<Output, OutputRefusal> {
+    pub(crate) fn open(self) -> Result<Output, OutputError> {
         match self {
             Self::File(place, shown, rights) => PendingFile::create(place, shown, rights).map(Output::File),
             Self::Stream(stream) => Ok(Output::Stream(stream)),
@@ -97,12 +97,12 @@ impl Destination {
 }
 
 /// Makes a folder for files that everybody may read, and those above it that are missing.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputError> {
     Rights::to_open(|| files::create_folders(folder)).map(drop)
 }
 
 /// Writes a whole file that everybody may read. An existing one is replaced and not kept.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), OutputRefusal> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     match Output::open(path)? {
         Output::File(pending) => {
             let mut file = pending.file()?;
@@ -127,12 +127,12 @@ impl PendingFile {
 
 impl Output {
     /// Finds `path` and opens it.
-    pub(crate) fn open(path: &Path) -> Result<Self, OutputRefusal> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OutputError> {
         Destination::find(path)?.open()
     }
 
     /// Creates a file of this name in a new folder below `parent` that only the user may enter.
-    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, OutputRefusal> {
+    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, OutputError> {
         PendingFile::create_in_private_folder(parent, name.as_os_str()).map(Self::File)
     }
 

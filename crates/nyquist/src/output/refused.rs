@@ -1,14 +1,14 @@
 //! The reason why a place cannot be written to, with hints.
 
 use crate::failure::{Failure, io_reason};
-use crate::identity::{Refusal, RightsError};
+use crate::identity::{FileDenied, RightsError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The reason why a file cannot be written at the requested place.
 #[derive(Debug)]
 #[allow(dead_code, reason = "some reasons are found on Linux alone")]
-pub(crate) enum OutputRefusal {
+pub(crate) enum OutputError {
     /// The operating system's error.
     Io(io::Error),
     /// A link in the path, in a folder where others can create links, or one that another user created.
@@ -45,7 +45,7 @@ pub(crate) enum OutputRefusal {
     Terminal,
 }
 
-impl OutputRefusal {
+impl OutputError {
     /// The reason, as the second half of a sentence.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -104,7 +104,7 @@ impl OutputRefusal {
     }
 }
 
-impl Refusal for OutputRefusal {
+impl FileDenied for OutputError {
     fn takes_rights(&self) -> bool {
         match self {
             Self::Io(error) => error.takes_rights(),
@@ -115,13 +115,13 @@ impl Refusal for OutputRefusal {
     }
 }
 
-impl From<RightsError> for OutputRefusal {
+impl From<RightsError> for OutputError {
     fn from(error: RightsError) -> Self {
         Self::Io(error.into())
     }
 }
 
-impl From<io::Error> for OutputRefusal {
+impl From<io::Error> for OutputError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }

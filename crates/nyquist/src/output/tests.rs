@@ -1,6 +1,6 @@
 //! What an output promises on every system.
 
-use super::{Output, OutputRefusal};
+use super::{Output, OutputError};
 use crate::output::files::NULL_DEVICE;
 use std::fs;
 use std::io;
@@ -87,9 +87,9 @@ fn an_old_name_that_is_taken_loses_nothing() {
 fn places_that_cannot_be_written_fail_at_once() {
     let folder = Folder::new("places");
     let refused = |path: &Path| Output::open(path).unwrap_err();
-    assert!(matches!(refused(&folder.0), OutputRefusal::IsFolder));
-    assert!(matches!(refused(&folder.0.join("none").join("p")), OutputRefusal::NoFolder(_)));
-    assert!(matches!(refused(&folder.0.join("none/")), OutputRefusal::NoFolder(_)));
+    assert!(matches!(refused(&folder.0), OutputError::IsFolder));
+    assert!(matches!(refused(&folder.0.join("none").join("p")), OutputError::NoFolder(_)));
+    assert!(matches!(refused(&folder.0.join("none/")), OutputError::NoFolder(_)));
 }
 
 #[test]

@@ -57,29 +57,29 @@ impl<'a> QueryContext<'a> {
     }
 
     /// A command for a further query about the same part of the profile.
-    pub(super) fn next(&self, words: &[&str]) -> String {
-        next(self.args, words)
+    pub(super) fn next(&self, argv: &[&str]) -> String {
+        next(self.args, argv)
     }
 
     /// A command for a further query about waiting, of the same part of the profile.
-    pub(super) fn next_of_waits(&self, words: &[&str]) -> String {
+    pub(super) fn next_of_waits(&self, argv: &[&str]) -> String {
         let typed = &self.args.read.filter;
         let is_said = typed.off_cpu || typed.wall;
-        next(self.args, &[words, if is_said { &[] } else { &["--off-cpu"][..] }].concat())
+        next(self.args, &[argv, if is_said { &[] } else { &["--off-cpu"][..] }].concat())
     }
 
     /// A command that shows the code of a function, of the same part of the profile.
     pub(super) fn annotate(&self, handle: &str) -> String {
-        let words = ["annotate".into(), handle.into(), self.args.file.clone().into_os_string()];
-        shell::nyquist(words.into_iter().chain(self.args.read.typed.words()).chain(["--json".into()]))
+        let argv = ["annotate".into(), handle.into(), self.args.file.clone().into_os_string()];
+        shell::nyquist(argv.into_iter().chain(self.args.read.typed.argv()).chain(["--json".into()]))
     }
 }
 
 /// A command for a query with the same filters.
-pub(super) fn next(args: &QueryArgs, words: &[&str]) -> String {
+pub(super) fn next(args: &QueryArgs, argv: &[&str]) -> String {
     let query = ["query".into(), args.file.clone().into_os_string()];
-    let words = words.iter().map(OsString::from);
-    shell::nyquist(query.into_iter().chain(words).chain(args.read.typed.words()))
+    let argv = argv.iter().map(OsString::from);
+    shell::nyquist(query.into_iter().chain(argv).chain(args.read.typed.argv()))
 }
 
 /// A time in ms with three decimals.

@@ -75,8 +75,13 @@ fn nodes(context: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<Fu
 fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, TreeNode<'_>)> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&index| (std::cmp::Reverse(nodes[index].1.total.weight), index));
-    let kept: std::collections::HashSet<usize> = order.into_iter().take(limit).collect();
-    nodes.into_iter().enumerate().filter(|(index, _)| kept.contains(index)).map(|(_, node)| node).collect()
+    let retained: std::collections::HashSet<usize> = order.into_iter().take(limit).collect();
+    nodes
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| retained.contains(index))
+        .map(|(_, node)| node)
+        .collect()
 }
 
 /// Leaves out nodes without self time that have all their time in a single child, except the first.

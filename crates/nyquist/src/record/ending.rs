@@ -13,7 +13,7 @@ pub(super) struct Ending<'a> {
     /// The command's CPU time by the kernel's accounting, if all of it was to be recorded.
     pub(crate) used: Option<Duration>,
     /// The descendants of the recorded processes that still run.
-    pub(crate) living: &'a [u32],
+    pub(crate) live: &'a [u32],
     /// The attached processes.
     pub(crate) attached: &'a [u32],
     /// Whether the profile shows time of the kernel that may not be sampled.
@@ -28,11 +28,11 @@ impl Ending<'_> {
     pub(crate) fn line(&self) -> String {
         let notice =
             "Processes that were started during the recording are still running, and are no longer recorded";
-        if self.living.is_empty() {
+        if self.live.is_empty() {
             return notice.to_owned();
         }
-        let all = if self.living.len() > MAX_NAMED_PROCESSES { " some of" } else { "" };
-        let command = shell::nyquist(["record", "-p", &pid_list(self.living)]);
+        let all = if self.live.len() > MAX_NAMED_PROCESSES { " some of" } else { "" };
+        let command = shell::nyquist(["record", "-p", &pid_list(self.live)]);
         format!("{notice}: `{command}` records{all} them")
     }
 
@@ -64,7 +64,7 @@ impl Ending<'_> {
         let in_state = |states: [char; 2]| {
             self.attached.iter().copied().find(|pid| state(*pid).is_some_and(|state| states.contains(&state)))
         };
-        if !self.living.is_empty() {
+        if !self.live.is_empty() {
             return "the command has ended at once, and works in processes that it left running (a daemon does so); -d SECONDS records these, too"
                 .to_owned();
         }
@@ -99,9 +99,9 @@ pub(crate) fn pid_list(pids: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    fn why(living: &[u32], attached: &[u32], used_ms: u64, state: Option<char>) -> String {
+    fn why(live: &[u32], attached: &[u32], used_ms: u64, state: Option<char>) -> String {
         let used = Some(Duration::from_millis(used_ms));
-        let ending = Ending { used, living, attached, kernel_not_permitted: false };
+        let ending = Ending { used, live, attached, kernel_not_permitted: false };
         ending.why_nothing_where(1_000_000, 0, |_| state)
     }
 
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
         assert_eq!(why(&[], &[], 1, None), "it used hardly more CPU time than a sampling interval, or less");
         assert!(why(&[], &[], 30, None) == WITHOUT_SAMPLES);
-        let ending = Ending { used: None, living: &[], attached: &[], kernel_not_permitted: true };
+        let ending = Ending { used: None, live: &[], attached: &[], kernel_not_permitted: true };
         assert!(
             ending.why_nothing(1_000_000, 600_000_000).contains("in the kernel, which you may not sample")
         );
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn who_runs_on_is_named_with_what_records_it() {
-        let ending = Ending { used: None, living: &[12, 13], attached: &[], kernel_not_permitted: false };
+        let ending = Ending { used: None, live: &[12, 13], attached: &[], kernel_not_permitted: false };
         assert!(
             ending.line().ends_with("recorded: `nyquist record -p 12,13` records them"),
             "{}",
             ending.line()
         );
         let many: Vec<u32> = (1..=20).collect();
-        let ending = Ending { used: None, living: &many, attached: &[], kernel_not_permitted: false };
+        let ending = Ending { used: None, live: &many, attached: &[], kernel_not_permitted: false };
         assert!(ending.line().ends_with("11,12` records some of them"), "{}", ending.line());
     }
 }

@@ -27,7 +27,7 @@ impl Family {
     }
 
     /// The live processes that descend from `ancestors`, in the order of their ids.
-    pub(crate) fn living(&self, ancestors: &[u32]) -> Vec<u32> {
+    pub(crate) fn live(&self, ancestors: &[u32]) -> Vec<u32> {
         self.descendants(ancestors, |pid| !process_has_ended(pid))
     }
 

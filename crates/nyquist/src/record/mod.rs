@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u32, Failure> {
     }
     let ending = Ending {
         used: runs.used,
-        living: &runs.living,
+        live: &runs.live,
         attached: &args.target.numbers(),
         kernel_not_permitted: summary::has_kernel_not_permitted(&profile),
     };

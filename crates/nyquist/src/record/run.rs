@@ -19,7 +19,7 @@ pub(crate) struct Run {
     /// The CPU time of the command by the system's accounting, if it has ended.
     pub(crate) used: Option<Duration>,
     /// The descendants of the recorded processes that still run.
-    pub(crate) living: Vec<u32>,
+    pub(crate) live: Vec<u32>,
     /// The reason why the kernel's records could not be kept, if they were to be.
     pub(crate) not_kept: Option<Failure>,
 }

@@ -70,14 +70,14 @@ pub(crate) fn named_processes(args: &TargetArgs, hint: &str) -> Result<Vec<Pid>,
 
 /// The profile's description of a recording that begins now, with a sample in each interval. `extra` says how it is recorded.
 pub(crate) fn describe(args: &RecordArgs, interval_ns: u64, extra: Vec<ExtraInfo>) -> Meta {
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let argv: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut meta = Meta {
         product: profile_name(args),
         interval: interval_ns,
         start_time: start_time.as_micros() as u64,
         has_cpu_deltas: true,
-        arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
+        arguments: Some(argv.join(" ")).filter(|argv| !argv.is_empty()),
         imported_from: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
         extra,
         ..Meta::default()

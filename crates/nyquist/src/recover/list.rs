@@ -25,10 +25,10 @@ struct Listed {
 
 /// Prints all recordings that can be recovered, and why others cannot.
 pub(super) fn print(entries: Vec<Entry>, as_json: bool, folder: &Path) -> Result<(), Failure> {
-    let (mut listed, mut refused, mut living) = (Vec::new(), Vec::new(), 0_u64);
+    let (mut listed, mut refused, mut live) = (Vec::new(), Vec::new(), 0_u64);
     for entry in entries {
         match entry {
-            Entry::Living => living += 1,
+            Entry::Live => live += 1,
             Entry::Refused(name, why) => refused.push((name, why)),
             Entry::Abandoned(spool) => match facts(&spool) {
                 Ok(facts) => listed.push(facts),
@@ -38,7 +38,7 @@ pub(super) fn print(entries: Vec<Entry>, as_json: bool, folder: &Path) -> Result
     }
     listed.sort_by_key(|listed| listed.start_time);
     if as_json {
-        return page::print_json(&json(&listed, &refused, living, folder));
+        return page::print_json(&json(&listed, &refused, live, folder));
     }
     page::print(text(&listed, &refused, folder))
 }
@@ -102,7 +102,7 @@ fn age(start_time: u64) -> String {
     }
 }
 
-fn json(listed: &[Listed], refused: &[(String, String)], living: u64, folder: &Path) -> Value {
+fn json(listed: &[Listed], refused: &[(String, String)], live: u64, folder: &Path) -> Value {
     let recording = |row: &Listed| {
         json!({
             "name": row.name,
@@ -120,6 +120,6 @@ fn json(listed: &[Listed], refused: &[(String, String)], living: u64, folder: &P
         "folder": folder.to_string_lossy(),
         "recordings": listed.iter().map(recording).collect::<Vec<_>>(),
         "unreadable": refused.iter().map(unreadable).collect::<Vec<_>>(),
-        "running": living,
+        "running": live,
     })
 }

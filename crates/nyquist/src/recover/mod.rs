@@ -67,7 +67,7 @@ fn chosen(entries: Vec<Entry>, name: Option<&str>) -> Result<AbandonedSpool, Fai
     for entry in entries {
         match (entry, name) {
             (Entry::Abandoned(spool), _) => abandoned.push(spool),
-            (Entry::Living, Some(name)) => {
+            (Entry::Live, Some(name)) => {
                 return Err(Failure::new(format!(
                     "{name} is still being recorded, or is read by another nyquist"
                 )));
@@ -96,7 +96,7 @@ fn discard(entries: Vec<Entry>, args: &RecoverArgs, printer: Printer) -> Result<
         match entry {
             Entry::Abandoned(spool) => remove(spool, printer)?,
             Entry::Refused(name, why) => printer.warn(format_args!("{name} stays: {why}")),
-            Entry::Living => {}
+            Entry::Live => {}
         }
     }
     Ok(())
@@ -151,7 +151,7 @@ fn save_profile(
     if !same_boot {
         printer.say("The machine was restarted since, so functions of the kernel have no names");
     }
-    let words = ["recover", "--discard", spool.name()];
-    printer.say(format_args!("`{}` removes the recording", shell::nyquist(words)));
+    let argv = ["recover", "--discard", spool.name()];
+    printer.say(format_args!("`{}` removes the recording", shell::nyquist(argv)));
     Ok(if saved.as_requested { 0 } else { FAILED })
 }

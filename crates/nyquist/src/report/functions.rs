@@ -26,7 +26,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         handle: format!("f-{}", function.func.index()),
     };
     let all = functions(report).1.iter().map(row).collect();
-    Rows { heading: "FUNCTION", words: ["function", "functions"], have_libs: true, all }.render(report)
+    Rows { heading: "FUNCTION", nouns: ["function", "functions"], have_libs: true, all }.render(report)
 }
 
 /// A file with a line.

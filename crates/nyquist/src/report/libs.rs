@@ -21,7 +21,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         ..Row::default()
     };
     let all = libs(report).iter().map(row).collect();
-    Rows { heading: "LIB", words: ["library", "libraries"], have_libs: false, all }.render(report)
+    Rows { heading: "LIB", nouns: ["library", "libraries"], have_libs: false, all }.render(report)
 }
 
 pub(super) fn json(report: &Report<'_>) -> Value {

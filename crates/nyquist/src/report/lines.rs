@@ -26,7 +26,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         ..Row::default()
     };
     let all = lines(report).iter().map(row).collect();
-    Rows { heading: "LINE", words: ["line", "lines"], have_libs: false, all }.render(report)
+    Rows { heading: "LINE", nouns: ["line", "lines"], have_libs: false, all }.render(report)
 }
 
 pub(super) fn json(report: &Report<'_>) -> Value {

@@ -34,7 +34,7 @@ pub(super) struct Rows {
     /// The heading of their names.
     pub(super) heading: &'static str,
     /// The singular and the plural of the rows' kind.
-    pub(super) words: [&'static str; 2],
+    pub(super) nouns: [&'static str; 2],
     /// Whether each row has a lib.
     pub(super) have_libs: bool,
     pub(super) all: Vec<Row>,
@@ -68,7 +68,7 @@ impl Rows {
             table.add(columns.iter().map(|&column| cell(report, row, column)).collect());
         }
         let hidden = self.all.len().saturating_sub(limit);
-        table.render(report.screen) + more(hidden, self.words[0], self.words[1])
+        table.render(report.screen) + more(hidden, self.nouns[0], self.nouns[1])
     }
 
     fn columns(&self, report: &Report<'_>) -> Vec<ColumnName> {

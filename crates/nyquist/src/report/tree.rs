@@ -185,7 +185,7 @@ struct Candidate<'v> {
 /// The children of a node, or the roots.
 #[derive(Default)]
 struct Children {
-    kept: Vec<usize>,
+    retained: Vec<usize>,
     others: usize,
     others_weight: u64,
 }
@@ -229,7 +229,7 @@ impl<'v> Heaviest<'v> {
                 continue;
             }
             let index = self.nodes.len();
-            children.kept.push(index);
+            children.retained.push(index);
             self.ahead.push((weight, Reverse(index)));
             self.nodes.push(Candidate {
                 node,
@@ -279,8 +279,13 @@ fn children_rows<'v>(
     parent: Option<&TreeRow<'v>>,
     options: &TreeOptions,
 ) -> Vec<(TreeRow<'v>, Children)> {
-    let shown = children.kept.iter().filter_map(|&index| nodes[index].take()).filter(|kept| kept.is_shown);
-    let mut what: Vec<_> = shown.map(|kept| (LineSubject::Node(kept.node), kept.children)).collect();
+    let shown = children
+        .retained
+        .iter()
+        .filter_map(|&index| nodes[index].take())
+        .filter(|retained| retained.is_shown);
+    let mut what: Vec<_> =
+        shown.map(|retained| (LineSubject::Node(retained.node), retained.children)).collect();
     // Below a node without shown children, others would only repeat its weight.
     if !what.is_empty() && children.others_weight >= options.min_weight.max(1) {
         let others = LineSubject::Others { count: children.others, weight: children.others_weight };

@@ -23,8 +23,8 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
         counters.chunk_by(|a, b| a.process == b.process).collect();
     processes.sort_by(|a, b| figure(b, "CPU").total_cmp(&figure(a, "CPU")));
     let rows = processes.iter().filter_map(|counters| {
-        let (process, words) = (counters.first()?.process, words(counters, duration_s));
-        (!words.is_empty()).then(|| format!("{}: {}", name_of(view, process), words.join(", ")))
+        let (process, parts) = (counters.first()?.process, parts(counters, duration_s));
+        (!parts.is_empty()).then(|| format!("{}: {}", name_of(view, process), parts.join(", ")))
     });
     let mut lines: Vec<String> = rows.collect();
     let others = lines.len().saturating_sub(MAX_LINES);
@@ -47,7 +47,7 @@ fn figure(counters: &[CounterSummary<'_>], name: &str) -> f64 {
 }
 
 /// The counters of a process that are worth showing.
-fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
+fn parts(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
     let of = |name: &str, least: f64| Some(figure(counters, name)).filter(|value| *value >= least);
     let cpu = of("CPU", f64::MIN_POSITIVE).filter(|_| duration_s > 0.0);
     let memory = of("Memory", f64::MIN_POSITIVE);
@@ -106,9 +106,9 @@ mod tests {
         ];
         let expected =
             "75% of a CPU, memory up to 112.0 MB, wrote 50.0 MB, up to 9 threads, up to 53 open files";
-        assert_eq!(words(&counters(&busy), 2.0).join(", "), expected);
+        assert_eq!(parts(&counters(&busy), 2.0).join(", "), expected);
         let idle = [("Threads", Peak(1.0)), ("Open files", Peak(3.0)), ("Read", Total(0.0))];
-        assert!(words(&counters(&idle), 2.0).is_empty());
-        assert!(words(&counters(&[("CPU", Total(5.0))]), 0.0).is_empty());
+        assert!(parts(&counters(&idle), 2.0).is_empty());
+        assert!(parts(&counters(&[("CPU", Total(5.0))]), 0.0).is_empty());
     }
 }

@@ -57,9 +57,9 @@ pub(crate) fn folder(named: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl Spool {
-    /// The spool of a recording that is about to begin; `None` if none is wanted, or there is no place for it. Nothing
+    /// The spool of a recording that is about to begin; `None` if none is requested, or there is no place for it. Nothing
     /// is written before the recording has lasted for some time. Says if there is something to recover. `by_default` says
-    /// whether it is wanted without `--spool`.
+    /// whether it is requested without `--spool`.
     pub(crate) fn of(args: &SpoolArgs, by_default: bool, printer: Printer) -> Result<Option<Self>, Failure> {
         let place = identity::as_invoking_user(|| folder(args.spool.as_deref()))?;
         let Some(path) = place else { return Ok(None) };

@@ -18,7 +18,7 @@ pub(super) struct CountedEvents {
 }
 
 /// Reads the names of the events.
-pub(super) fn wanted(args: &StatArgs) -> Result<CountedEvents, Failure> {
+pub(super) fn requested(args: &StatArgs) -> Result<CountedEvents, Failure> {
     let sources = EventSources::of_machine();
     let are_named = !args.events.is_empty();
     let mut events = Vec::new();

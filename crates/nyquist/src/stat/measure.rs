@@ -33,11 +33,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Measures several runs in the same way.
 pub(super) struct Meter<'a> {
     args: &'a StatArgs,
-    wanted: &'a CountedEvents,
+    requested: &'a CountedEvents,
     control: &'a Control,
     printer: Printer,
     /// The intervals, if they are not printed immediately.
-    kept: RefCell<Text>,
+    retained: RefCell<Text>,
     /// The number of the run that is measured, from 1.
     run: Cell<u32>,
 }
@@ -55,11 +55,11 @@ struct CountedTarget {
 impl<'a> Meter<'a> {
     pub(super) fn new(
         args: &'a StatArgs,
-        wanted: &'a CountedEvents,
+        requested: &'a CountedEvents,
         control: &'a Control,
         printer: Printer,
     ) -> Self {
-        Self { args, wanted, control, printer, kept: RefCell::default(), run: Cell::new(0) }
+        Self { args, requested, control, printer, retained: RefCell::default(), run: Cell::new(0) }
     }
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
@@ -137,7 +137,7 @@ impl<'a> Meter<'a> {
                 if let Some(program) = lost.clone() {
                     self.printer.warn(Notice::LosesPrivileges { program });
                 }
-                let threads = CommandThreads::trace(&self.wanted.events, child.pid(), lost);
+                let threads = CommandThreads::trace(&self.requested.events, child.pid(), lost);
                 threads.map(Counting::CommandThreads)
             }
             _ => self.counters(child.as_ref(), running.as_ref())?.map(Counting::of),
@@ -166,7 +166,7 @@ impl<'a> Meter<'a> {
             (None, Some(child)) => CountedScope::Child(child.pid()),
             (None, None) => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
         };
-        Ok(EventCounters::open(&self.wanted.events, scope))
+        Ok(EventCounters::open(&self.requested.events, scope))
     }
 
     /// Waits for the end, and prints each interval.
@@ -183,7 +183,7 @@ impl<'a> Meter<'a> {
             let waited = waiter.wait(Some(until))?;
             let now = counters.read();
             let is_last = waited != WaitEnd::Time || end.is_some_and(|end| Instant::now() >= end);
-            let counts = interval::counts(&self.wanted.events, &before, &now);
+            let counts = interval::counts(&self.requested.events, &before, &now);
             self.print_interval(began.elapsed(), &counts);
             if is_last {
                 return Ok(waited);
@@ -205,7 +205,7 @@ impl<'a> Meter<'a> {
             table::interval(run, since, counts)
         };
         match (&self.args.output, self.args.json) {
-            (Some(_), _) => *self.kept.borrow_mut() += text,
+            (Some(_), _) => *self.retained.borrow_mut() += text,
             // If the reader has closed the pipe, the rest is dropped.
             (None, true) => drop(page::print_at_once(text)),
             (None, false) => printer::print_result(&text),
@@ -214,7 +214,7 @@ impl<'a> Meter<'a> {
 
     /// The intervals kept for the file.
     pub(super) fn into_kept(self) -> Text {
-        self.kept.into_inner()
+        self.retained.into_inner()
     }
 
     /// Waits for a command that has ended. A running command gets SIGTERM, and is waited for at most for

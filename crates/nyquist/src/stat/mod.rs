@@ -31,7 +31,7 @@ const RUNS_OF_A_COMPARISON: u32 = 5;
 pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     check(args)?;
-    let wanted = events::wanted(args)?;
+    let requested = events::requested(args)?;
     if args.as_root {
         identity::serve_root();
     }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
-    let meter = Meter::new(args, &wanted, &control, printer);
+    let meter = Meter::new(args, &requested, &control, printer);
     let measured = match args.commands() {
         (first, Some(second)) => in_turns(args, &meter, [first, second])?,
         (command, None) => vec![repeated(args, &meter, command)?],
@@ -52,15 +52,15 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
         printer.warn(failure.message);
     }
     let status = measured.iter().filter_map(|runs| runs.last()).map(|run| run.status).max().unwrap_or(0);
-    let summaries: Vec<_> = measured.iter().map(|runs| Summary::of(runs, &wanted)).collect();
+    let summaries: Vec<_> = measured.iter().map(|runs| Summary::of(runs, &requested)).collect();
     let commands = args.commands();
     let names = if args.is_command() {
-        [Some(commands.0), commands.1].map(|words| words.map(format_command))
+        [Some(commands.0), commands.1].map(|argv| argv.map(format_command))
     } else {
         [Some(target(args)), None]
     };
     let result = Finished { summaries, names, intervals: meter.into_kept() };
-    write(args, result, &wanted, output)?;
+    write(args, result, &requested, output)?;
     Ok(status)
 }
 
@@ -141,8 +141,8 @@ fn target(args: &StatArgs) -> String {
 }
 
 /// A command as it was typed.
-fn format_command(words: &[OsString]) -> String {
-    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+fn format_command(argv: &[OsString]) -> String {
+    argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// The complete output.
@@ -157,7 +157,7 @@ struct Finished {
 fn write(
     args: &StatArgs,
     Finished { summaries, names, intervals }: Finished,
-    wanted: &events::CountedEvents,
+    requested: &events::CountedEvents,
     output: Option<Output>,
 ) -> Result<(), Failure> {
     if args.json {
@@ -174,7 +174,7 @@ fn write(
         [summary, ..] => table::text(summary, names[0].as_deref(), screen),
         [] => Text::default(),
     };
-    let notes = table::notes(&summaries, wanted);
+    let notes = table::notes(&summaries, requested);
     let text = if args.verbosity.quiet { text } else { text + notes };
     match output {
         None => printer::print_result(&text),

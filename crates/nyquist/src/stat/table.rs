@@ -84,7 +84,7 @@ fn cells(row: &MeasuredRow, beside: &[MeasuredRow], summary: &Summary, has_sprea
 }
 
 /// Notes about missing counts and their reasons, each once.
-pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
+pub(super) fn notes(summaries: &[Summary], requested: &CountedEvents) -> Text {
     let rows = || summaries.iter().flat_map(|summary| &summary.rows);
     let mut text = Text::default();
     if rows().any(|row| row.user_only) {
@@ -104,7 +104,7 @@ pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
         names
     };
     let missing_here = lacking(MissingCount::NotSupported);
-    if !missing_here.is_empty() && !wanted.are_named {
+    if !missing_here.is_empty() && !requested.are_named {
         text += format!(
             "Not on this machine: {}. Most virtual machines have no counters of the CPU (PMU).\n",
             missing_here.join(", ")

@@ -141,12 +141,12 @@ impl Table {
 
     /// The width of the widest cell of each column of a kind, and 0 for others.
     fn natural_widths(&self, is_of_kind: impl Fn(&Column) -> bool) -> Vec<usize> {
-        let wanted = |(index, column): (usize, &Column)| {
+        let requested = |(index, column): (usize, &Column)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let widest = cells.map(|cell| length(&cell.text)).max().unwrap_or(0);
             if is_of_kind(column) { widest.max(length(column.heading())) } else { 0 }
         };
-        self.columns.iter().enumerate().map(wanted).collect()
+        self.columns.iter().enumerate().map(requested).collect()
     }
 
     /// The width that a terminal leaves for names and texts.

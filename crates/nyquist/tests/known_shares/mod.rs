@@ -15,8 +15,8 @@ const ROUNDS: u64 = 250;
 pub(super) const STATUS: i32 = 7;
 
 /// Works, and ends this process.
-pub(super) fn run(words: &str) {
-    match words {
+pub(super) fn run(argv: &str) {
+    match argv {
         "shares" => works(ROUNDS),
         "endless" => works(u64::MAX),
         "parent" => exit(i32::from(!starts_another())),

@@ -16,7 +16,7 @@ use crate::bench::spread::cell;
 /// How a program is recorded.
 struct Way {
     name: &'static str,
-    words: Vec<OsString>,
+    args: Vec<OsString>,
     /// Whether the program's own CPU time can be told from the recorder's: heaptrack does not follow children.
     has_own: bool,
 }
@@ -47,7 +47,7 @@ fn measure(bench: &Bench<'_>, program: &Program) {
     for round in 1..=bench.rounds {
         for (way, row) in ways.iter().zip(&mut rows) {
             eprintln!("{}, round {round}: {}", program.name, way.name);
-            match cost(bench, way, &program.words) {
+            match cost(bench, way, &program.args) {
                 Ok(cost) => row.push(cost),
                 Err(problem) => eprintln!("{}, {}: {problem:#}", program.name, way.name),
             }
@@ -63,11 +63,11 @@ fn cost(bench: &Bench<'_>, way: &Way, program: &[OsString]) -> Result<Measured> 
     let measured = bench.workloads.join("measured");
     let measuring = Measuring { folder: &bench.folder, measured: &measured, limit: Duration::from_mins(5) };
     if !way.has_own {
-        return Ok(Measured { own: None, both: measuring.cost(&[&way.words, program].concat())?.cpu });
+        return Ok(Measured { own: None, both: measuring.cost(&[&way.args, program].concat())?.cpu });
     }
     let figures = bench.folder.join("own.json");
     let inner = [measured.as_os_str().to_owned(), figures.as_os_str().to_owned()];
-    let both = measuring.cost(&[&way.words, &inner[..], program].concat())?.cpu;
+    let both = measuring.cost(&[&way.args, &inner[..], program].concat())?.cpu;
     let figures: Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
     Ok(Measured { own: figures["cpu_ns"].as_f64().map(|ns| ns / 1e9), both })
 }
@@ -75,19 +75,19 @@ fn cost(bench: &Bench<'_>, way: &Way, program: &[OsString]) -> Result<Measured> 
 /// The recorders with their arguments, which stand before those of the program.
 fn ways(bench: &Bench<'_>) -> Vec<Way> {
     let record = |name, options: &[&str]| {
-        let mut words = vec![bench.nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
-        words.extend(options.iter().map(OsString::from));
-        words.extend(["-o".into(), bench.folder.join("alloc.json.gz").into(), "--".into()]);
-        Way { name, words, has_own: true }
+        let mut args = vec![bench.nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];
+        args.extend(options.iter().map(OsString::from));
+        args.extend(["-o".into(), bench.folder.join("alloc.json.gz").into(), "--".into()]);
+        Way { name, args, has_own: true }
     };
     let mut ways = vec![
-        Way { name: "none", words: Vec::new(), has_own: true },
+        Way { name: "none", args: Vec::new(), has_own: true },
         record("nyquist record", &[]),
         record("nyquist record --alloc", &["--alloc"]),
         record("nyquist record --alloc --alloc-rate 1", &["--alloc", "--alloc-rate", "1"]),
     ];
-    if let Some(words) = heaptrack(bench) {
-        ways.push(Way { name: "heaptrack", words, has_own: false });
+    if let Some(args) = heaptrack(bench) {
+        ways.push(Way { name: "heaptrack", args, has_own: false });
     }
     ways
 }
@@ -100,12 +100,12 @@ pub(super) fn heaptrack(bench: &Bench<'_>) -> Option<Vec<OsString>> {
 
 /// How many allocations a program makes in a second of its CPU time, as the recording of each says.
 fn rate(bench: &Bench<'_>, program: &Program) -> Result<()> {
-    let alone = Way { name: "none", words: Vec::new(), has_own: true };
-    let seconds = cost(bench, &alone, &program.words)?.both;
+    let alone = Way { name: "none", args: Vec::new(), has_own: true };
+    let seconds = cost(bench, &alone, &program.args)?.both;
     let recording = bench.folder.join("each.json.gz");
     let mut command = Command::new(&bench.nyquist);
     command.args(["record", "-s", "-q", "--alloc", "--alloc-rate", "1", "-o"]).arg(&recording).arg("--");
-    let status = command.args(&program.words).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    let status = command.args(&program.args).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     ensure!(status.success(), "{} was not recorded", program.name);
     let count = report(bench, &recording, "allocations")?["weight"].as_f64().unwrap_or(0.0);
     println!("| {} | {count:.0} | {:.2} |", program.name, count / seconds / 1e6);

@@ -15,7 +15,7 @@ const PYTHON: &str =
 /// A program.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    pub(super) words: Vec<OsString>,
+    pub(super) args: Vec<OsString>,
 }
 
 /// Programs that are not there are left out. `size` is the amount of work: 1 takes a few seconds.
@@ -23,7 +23,7 @@ pub(super) fn programs(bench: &Bench<'_>, size: f64) -> Result<Vec<Program>> {
     let pairs = (bench.pairs as f64 * size) as u64;
     let mut programs = vec![Program {
         name: "allocations and frees",
-        words: vec![bench.workloads.join("allocates").into(), "pairs".into(), pairs.to_string().into()],
+        args: vec![bench.workloads.join("allocates").into(), "pairs".into(), pairs.to_string().into()],
     }];
     let count = |most: f64| (most * size) as u64;
     let (rustc, jq, python) = ("/usr/bin/rustc", "/usr/bin/jq", "/usr/bin/python3");
@@ -32,8 +32,8 @@ pub(super) fn programs(bench: &Bench<'_>, size: f64) -> Result<Vec<Program>> {
         fs::write(&source, rust_source(count(60.0).max(10)))?;
         let output = bench.folder.join("compiled.rlib");
         let options = ["--edition=2021", "--crate-type=rlib", "-Awarnings", "-o"].map(OsString::from);
-        let words = [vec![rustc.into()], options.to_vec(), vec![output.into(), source.into()]].concat();
-        programs.push(Program { name: "rustc (Debian's)", words });
+        let args = [vec![rustc.into()], options.to_vec(), vec![output.into(), source.into()]].concat();
+        programs.push(Program { name: "rustc (Debian's)", args });
     }
     if Path::new(jq).exists() {
         let file = bench.folder.join("parsed.json");
@@ -41,15 +41,13 @@ pub(super) fn programs(bench: &Bench<'_>, size: f64) -> Result<Vec<Program>> {
             .map(|n| format!("{{\"id\":{n},\"name\":\"name {n}\",\"list\":[{n},2,3,\"x\"],\"is\":true}}"))
             .collect();
         fs::write(&file, format!("[{}]", objects.join(",")))?;
-        programs.push(Program {
-            name: "jq, a JSON parser",
-            words: vec![jq.into(), "length".into(), file.into()],
-        });
+        programs
+            .push(Program { name: "jq, a JSON parser", args: vec![jq.into(), "length".into(), file.into()] });
     }
     if Path::new(python).exists() {
         let script = PYTHON.replace('N', &count(300_000.0).to_string());
         programs
-            .push(Program { name: "python3, json", words: vec![python.into(), "-c".into(), script.into()] });
+            .push(Program { name: "python3, json", args: vec![python.into(), "-c".into(), script.into()] });
     }
     Ok(programs)
 }

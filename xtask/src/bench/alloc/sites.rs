@@ -35,13 +35,13 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         "\n| program | tool | bytes in all | blocks | at the peak | at the end | of nyquist's top {TOP} within 1 %: total, peak, live |\n|---|---|---|---|---|---|---|"
     );
     let mut programs = programs(bench, 0.05)?;
-    programs[0].words = vec![bench.workloads.join("allocates").into(), "sums".into(), "4".into()];
+    programs[0].args = vec![bench.workloads.join("allocates").into(), "sums".into(), "4".into()];
     programs[0].name = "a workload";
     for program in programs {
         let own = of_nyquist(bench, &program)?;
         print(&program, "nyquist, each", &own, &own);
-        if let Some(words) = heaptrack(bench) {
-            print(&program, "heaptrack", &of_heaptrack(bench, words, &program)?, &own);
+        if let Some(args) = heaptrack(bench) {
+            print(&program, "heaptrack", &of_heaptrack(bench, args, &program)?, &own);
         }
         if Command::new("valgrind").arg("--version").output().is_ok() {
             print(&program, "DHAT", &of_dhat(bench, &program)?, &own);
@@ -82,7 +82,7 @@ fn of_nyquist(bench: &Bench<'_>, program: &Program) -> Result<Counted> {
     let recording = bench.folder.join("each.json.gz");
     let mut command = Command::new(&bench.nyquist);
     command.args(["record", "-s", "-q", "--alloc", "--alloc-rate", "1", "-o"]).arg(&recording).arg("--");
-    succeeded(command.args(&program.words), "nyquist")?;
+    succeeded(command.args(&program.args), "nyquist")?;
     let mut counted = Counted::default();
     let sum = |event: &str| anyhow::Ok(report(bench, &recording, event)?["weight"].as_f64().unwrap_or(0.0));
     counted.blocks = sum("allocations")?;
@@ -104,13 +104,13 @@ fn shortened(name: &str) -> String {
 }
 
 /// heaptrack's own sums are rounded when they are printed, so they are added up from its stacks.
-fn of_heaptrack(bench: &Bench<'_>, words: Vec<OsString>, program: &Program) -> Result<Counted> {
-    let words = [words, program.words.clone()].concat();
+fn of_heaptrack(bench: &Bench<'_>, args: Vec<OsString>, program: &Program) -> Result<Counted> {
+    let args = [args, program.args.clone()].concat();
     let data = bench.folder.join("heaptrack");
     for ending in ["zst", "gz"] {
         let _ = fs::remove_file(data.with_extension(ending));
     }
-    succeeded(Command::new(&words[0]).args(&words[1..]), "heaptrack")?;
+    succeeded(Command::new(&args[0]).args(&args[1..]), "heaptrack")?;
     let file = ["zst", "gz"].map(|ending| data.with_extension(ending)).into_iter().find(|path| path.exists());
     let file = file.context("heaptrack has written nothing")?;
     let mut counted = Counted::default();
@@ -152,7 +152,7 @@ fn of_dhat(bench: &Bench<'_>, program: &Program) -> Result<Counted> {
     let file = bench.folder.join("dhat.out");
     let mut option = OsString::from("--dhat-out-file=");
     option.push(&file);
-    succeeded(Command::new("valgrind").arg("--tool=dhat").arg(option).args(&program.words), "valgrind")?;
+    succeeded(Command::new("valgrind").arg("--tool=dhat").arg(option).args(&program.args), "valgrind")?;
     let json: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
     let frames: Vec<&str> = json["ftbl"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut counted = Counted::default();

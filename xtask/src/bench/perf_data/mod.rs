@@ -134,7 +134,7 @@ fn table(
     measuring: &Measuring<'_>,
     readers: &[Reader],
     recordings: &[Recording],
-    wanted: impl Fn(&Reader) -> bool,
+    requested: impl Fn(&Reader) -> bool,
 ) -> Result<()> {
     println!(
         "| recording | MB | reader | wall, s | CPU, s | peak anonymous memory, MB | of the file's size, % | wall / nyquist's | CPU / nyquist's |"
@@ -143,14 +143,14 @@ fn table(
     for recording in recordings {
         let rounds_of = |reader: &Reader| reader.rounds(recording, rounds);
         let readers: Vec<_> =
-            readers.iter().filter(|reader| wanted(reader) && rounds_of(reader) > 0).collect();
+            readers.iter().filter(|reader| requested(reader) && rounds_of(reader) > 0).collect();
         let mut rows: Vec<Result<Vec<Cost>>> = readers.iter().map(|_| Ok(Vec::new())).collect();
         for round in 1..=rounds {
             let turns = readers.iter().zip(&mut rows).filter(|(reader, _)| round <= rounds_of(reader));
             for (reader, row) in turns {
                 eprintln!("{}, round {round}: {}", recording.name, reader.name);
                 let Ok(costs) = row else { continue };
-                match measuring.cost(&reader.words(&recording.path)) {
+                match measuring.cost(&reader.args(&recording.path)) {
                     Ok(cost) => costs.push(cost),
                     Err(error) => *row = Err(error),
                 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::recordings::Recording;
-use crate::bench::recorder::{in_path, said, samply};
+use crate::bench::recorder::{in_path, printed, samply};
 
 /// A program that reads a recording, in one of its modes.
 pub(super) struct Reader {
@@ -16,7 +16,7 @@ pub(super) struct Reader {
     /// of them, once.
     slow_with_copies: bool,
     /// The command line, with a placeholder for the recording's path.
-    words: Vec<OsString>,
+    args: Vec<OsString>,
 }
 
 /// The placeholder for the recording's path.
@@ -33,9 +33,9 @@ impl Reader {
     }
 
     /// The command line that reads a recording.
-    pub(super) fn words(&self, recording: &Path) -> Vec<OsString> {
+    pub(super) fn args(&self, recording: &Path) -> Vec<OsString> {
         let word = |word: &OsString| if word == RECORDING { recording.into() } else { word.clone() };
-        self.words.iter().map(word).collect()
+        self.args.iter().map(word).collect()
     }
 }
 
@@ -43,25 +43,25 @@ impl Reader {
 pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
     let output = |name: &str| folder.join(name).into_os_string();
     let call = |program: &Path, arguments: &[&str], output: Option<OsString>| -> Vec<OsString> {
-        let words = arguments.iter().map(OsString::from);
-        std::iter::once(program.into()).chain(words).chain(output).collect()
+        let args = arguments.iter().map(OsString::from);
+        std::iter::once(program.into()).chain(args).chain(output).collect()
     };
     let to = output("nyquist.json.gz");
     let import = ["import", RECORDING, "-s", "-q", "--no-symbols", "-o"];
     let with_names = ["import", RECORDING, "-s", "-q", "-o"];
-    let reader = |name, names, words| Reader { name, names, slow_with_copies: false, words };
+    let reader = |name, names, args| Reader { name, names, slow_with_copies: false, args };
     let mut readers = vec![
         reader("nyquist", false, call(nyquist, &import, Some(to.clone()))),
         reader("nyquist", true, call(nyquist, &with_names, Some(to))),
     ];
     if let Some(samply) = samply() {
         let import = ["import", RECORDING, "--save-only", "--no-open", "-o"];
-        let option = if said(&samply, &["import", "--help"]).is_some_and(|help| help.contains("--unstable-"))
-        {
-            "--unstable-presymbolicate"
-        } else {
-            "--presymbolicate"
-        };
+        let option =
+            if printed(&samply, &["import", "--help"]).is_some_and(|help| help.contains("--unstable-")) {
+                "--unstable-presymbolicate"
+            } else {
+                "--presymbolicate"
+            };
         let with_names = ["import", RECORDING, "--save-only", "--no-open", option, "-o"];
         let to = output("samply.json.gz");
         readers.push(reader("samply", false, call(&samply, &import, Some(to.clone()))));
@@ -76,7 +76,7 @@ pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
             name,
             names: true,
             slow_with_copies: true,
-            words: call(&perf, arguments, None),
+            args: call(&perf, arguments, None),
         }));
     }
     readers

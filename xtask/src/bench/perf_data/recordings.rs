@@ -87,9 +87,9 @@ impl Making<'_> {
             "for run in $(seq $1); do rustc --crate-type=lib -O -Cdebuginfo=2 -o $3 $2 || exit; done";
         let mut command = Command::new("perf");
         command.args(["record", "-q"]).args(mode).args(["-F", &rate.to_string(), "-o"]).arg(&temporary);
-        let words: [OsString; 6] =
+        let args: [OsString; 6] =
             ["--".into(), "sh".into(), "-c".into(), script.into(), "sh".into(), self.runs.to_string().into()];
-        command.args(words).arg(&source).arg(self.folder.join("generated.rlib"));
+        command.args(args).arg(&source).arg(self.folder.join("generated.rlib"));
         ensure!(succeeds(command)?, "perf cannot record the compiler");
         std::fs::rename(temporary, path).context("the recording cannot be kept")
     }

@@ -40,7 +40,7 @@ fn born(time: u64, pid: u32, parent: u32) -> Event {
 }
 
 /// The samples that a filter keeps, each by its address.
-fn kept(filter: ProcessFilter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+fn retained(filter: ProcessFilter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
     let mut converter = Converter::new(Options { filter, ..options() });
     for event in events {
         converter.push(event);
@@ -50,7 +50,7 @@ fn kept(filter: ProcessFilter, events: impl IntoIterator<Item = Event>) -> Vec<S
 
 #[test]
 fn an_idle_cpu_is_nobodys_doing() {
-    assert_eq!(kept(ProcessFilter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+    assert_eq!(retained(ProcessFilter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_runs_before_exec_is_not_the_commands() {
         exec(2, 7, "x"),
         at(3, sample(7, 7, None, &[3])),
     ];
-    assert_eq!(kept(ProcessFilter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+    assert_eq!(retained(ProcessFilter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_family_is_what_descends_from_a_process() {
         exec(8, 7, "another"),
         at(9, sample(7, 7, None, &[11])),
     ];
-    assert_eq!(kept(ProcessFilter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
+    assert_eq!(retained(ProcessFilter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn processes_are_kept_by_their_names_at_the_time() {
         at(4, sample(7, 7, None, &[2])),
     ];
     let filter = ProcessFilter::Named(vec![crate::NamePattern::new("cc1*")]);
-    assert_eq!(kept(filter, events), ["0x1 1"]);
+    assert_eq!(retained(filter, events), ["0x1 1"]);
 }

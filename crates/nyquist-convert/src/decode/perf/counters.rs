@@ -59,7 +59,7 @@ impl EventCpus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// The unit of the profile: nanoseconds of CPU time by a clock, or events.
-    Stated,
+    Provided,
     /// CPU cycles, from which their CPU time is computed.
     Cycles,
     /// Another unit, or none. Every sample stands for this many units of the profile.

@@ -176,7 +176,7 @@ impl PerfDecoder {
             in_kernel,
             state: match self.period {
                 Period::Cycles => SampleState::Counted { cycles: sample.period.unwrap_or_default() },
-                Period::Stated | Period::Each(_) => SampleState::Clocked,
+                Period::Provided | Period::Each(_) => SampleState::Clocked,
             },
             period_ns: self.period_ns(sample.period),
             cpu_time_ns: self.cpu_time_ns(sample),
@@ -191,7 +191,7 @@ impl PerfDecoder {
 
     fn period_ns(&self, period: Option<u64>) -> u64 {
         match self.period {
-            Period::Stated => period.unwrap_or_default(),
+            Period::Provided => period.unwrap_or_default(),
             Period::Cycles => 0,
             Period::Each(nanoseconds) => nanoseconds,
         }
@@ -289,8 +289,9 @@ fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
     // A program maps samply's marker files only to show them to the recorder.
-    let is_wanted = executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
-    is_wanted.then(|| any_mapping(mmap))
+    let is_requested =
+        executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
+    is_requested.then(|| any_mapping(mmap))
 }
 
 /// A mapping, whether of code or not.

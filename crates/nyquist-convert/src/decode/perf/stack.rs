@@ -61,14 +61,14 @@ fn in_order<const N: usize>(registers: &nyquist_perf::Registers<'_>, order: [u32
     Some(order.map(|register| registers.get(register).unwrap_or_default()))
 }
 
-/// The addresses of a call chain that follow the word `wanted`, up to the next context.
-pub(super) fn part_of_chain(chain: WordList<'_>, wanted: u64) -> Vec<Avma> {
+/// The addresses of a call chain that follow the word `requested`, up to the next context.
+pub(super) fn part_of_chain(chain: WordList<'_>, requested: u64) -> Vec<Avma> {
     let mut part = Vec::new();
     let mut current = None;
     for (place, word) in chain.iter().enumerate() {
         if word >= context::MAX {
             current = Some(word);
-        } else if current == Some(wanted) {
+        } else if current == Some(requested) {
             // Mostly the part extends to the end of the chain.
             if part.is_empty() {
                 part.reserve_exact(chain.len() - place);

@@ -29,7 +29,7 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfDecoder {
         format,
         architecture,
         kernel: true,
-        period: Period::Stated,
+        period: Period::Provided,
         cpus,
         counters,
         successors,

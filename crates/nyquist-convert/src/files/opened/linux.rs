@@ -1,7 +1,7 @@
 //! Files at the paths of processes, on Linux: folders are held by descriptors, so that nothing on the way can be
 //! replaced meanwhile.
 
-use super::Refusal;
+use super::FileDenied;
 use crate::event::Pid;
 use nyquist_system::read_kernel_text;
 use rustix::fs::{
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Component, Path};
 
-impl From<Errno> for Refusal {
+impl From<Errno> for FileDenied {
     fn from(error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent,
@@ -43,8 +43,8 @@ impl Root {
     pub(crate) fn mount(&self) -> Option<(u64, u64)> {
         /// `STATX_MNT_ID_UNIQUE` (Linux 6.8): numbers that are not used again when a mount is gone.
         const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
-        let wanted = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
-        let stat = statx(&self.0, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        let requested = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
+        let stat = statx(&self.0, "", AtFlags::EMPTY_PATH, requested).ok()?;
         Some((stat.stx_mnt_id, stat.stx_ino))
     }
 
@@ -67,17 +67,17 @@ impl Root {
     }
 
     /// Opens a regular file for reading. No symbolic link is followed.
-    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, Refusal> {
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, FileDenied> {
         let mut names = Vec::new();
         for component in path.components() {
             match component {
                 Component::Normal(name) => names.push(name),
                 Component::RootDir | Component::CurDir => {}
-                Component::ParentDir | Component::Prefix(_) => return Err(Refusal::Absent),
+                Component::ParentDir | Component::Prefix(_) => return Err(FileDenied::Absent),
             }
         }
-        let name = names.pop().ok_or(Refusal::Absent)?;
-        let mut folder = self.0.try_clone().map_err(Refusal::Unreadable)?;
+        let name = names.pop().ok_or(FileDenied::Absent)?;
+        let mut folder = self.0.try_clone().map_err(FileDenied::Unreadable)?;
         for name in names {
             folder = open_folder(&folder, name)?;
         }
@@ -87,28 +87,28 @@ impl Root {
     }
 }
 
-fn open_folder(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Refusal> {
+fn open_folder(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, FileDenied> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(folder, name, flags, Mode::empty()).map_err(|error| {
         let there = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|there| file_type(&there));
-        if there == Ok(FileType::Symlink) { Refusal::Link } else { error.into() }
+        if there == Ok(FileType::Symlink) { FileDenied::Link } else { error.into() }
     })
 }
 
 /// Opens a file that was found at a path for reading, if it is a regular file. Opening a device may have an
 /// effect, and opening a FIFO may block.
-fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
+fn open_again(found: &OwnedFd) -> Result<File, FileDenied> {
     match file_type(&fstat(found)?) {
         FileType::RegularFile => {}
-        FileType::Symlink => return Err(Refusal::Link),
-        _ => return Err(Refusal::NotRegular),
+        FileType::Symlink => return Err(FileDenied::Link),
+        _ => return Err(FileDenied::NotRegular),
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(Refusal::Unreadable)
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(FileDenied::Unreadable)
 }
 
 /// Opens a regular file at a path, and follows all links. It is for paths that the user has named, and for
 /// links of the kernel.
-pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
+pub(crate) fn open_regular(path: &Path) -> Result<File, FileDenied> {
     open_again(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
@@ -131,38 +131,38 @@ impl OpenedFile {
     }
 
     /// Returns the file if it is trusted for a process of one of these users.
-    pub(crate) fn trusted(self, users: &[u32]) -> Result<Self, Refusal> {
+    pub(crate) fn trusted(self, users: &[u32]) -> Result<Self, FileDenied> {
         // The kernel's contents depend on the opening process, and may be more than the recorded process
         // could see.
         if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
-            return Err(Refusal::NotRegular);
+            return Err(FileDenied::NotRegular);
         }
         let file = fstat(&self.file)?;
         let is_theirs = users.contains(&file.st_uid);
         if !is_theirs && file.st_uid != 0 {
-            return Err(Refusal::Owner(file.st_uid));
+            return Err(FileDenied::Owner(file.st_uid));
         }
         if file.st_mode & 0o002 != 0 {
-            return Err(Refusal::Writable);
+            return Err(FileDenied::Writable);
         }
         // Otherwise a hard link to a file of root would reveal its contents.
         if !is_theirs && file.st_mode & 0o004 == 0 {
-            return Err(Refusal::Private);
+            return Err(FileDenied::Private);
         }
         Ok(self)
     }
 
     /// Removes the file from the folder in which it was found, if it is still there and belongs to this user.
     /// The user could also remove it.
-    pub(crate) fn remove(&self, user: u32) -> Result<(), Refusal> {
-        let (folder, name) = self.place.as_ref().ok_or(Refusal::Absent)?;
+    pub(crate) fn remove(&self, user: u32) -> Result<(), FileDenied> {
+        let (folder, name) = self.place.as_ref().ok_or(FileDenied::Absent)?;
         let (file, there) = (fstat(&self.file)?, statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?);
         if (file.st_dev, file.st_ino) != (there.st_dev, there.st_ino) {
-            return Err(Refusal::Other);
+            return Err(FileDenied::Other);
         }
         let around = fstat(folder)?;
         if file.st_uid != user || (around.st_uid != user && around.st_mode & 0o002 == 0) {
-            return Err(Refusal::Owner(file.st_uid));
+            return Err(FileDenied::Owner(file.st_uid));
         }
         Ok(unlinkat(folder.as_fd(), name, AtFlags::empty())?)
     }
@@ -206,7 +206,7 @@ mod tests {
             self.0.join("in/side/file")
         }
 
-        fn open(&self, path: &str) -> Result<OpenedFile, Refusal> {
+        fn open(&self, path: &str) -> Result<OpenedFile, FileDenied> {
             Root::at(&self.0).unwrap().open(Path::new(path))
         }
     }
@@ -224,18 +224,18 @@ mod tests {
         symlink("in", folder.0.join("way")).unwrap();
         rustix::fs::mknodat(CWD, folder.0.join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(folder.open("/in/./side/file").is_ok());
-        let check = |path: &str, expected: fn(&Refusal) -> bool| {
-            let refusal = folder.open(path).unwrap_err();
-            assert!(expected(&refusal), "{path}: {refusal:?}");
+        let check = |path: &str, expected: fn(&FileDenied) -> bool| {
+            let denied = folder.open(path).unwrap_err();
+            assert!(expected(&denied), "{path}: {denied:?}");
         };
-        check("/in/link", |refusal| matches!(refusal, Refusal::Link));
-        check("/way/side/file", |refusal| matches!(refusal, Refusal::Link));
-        check("/fifo", |refusal| matches!(refusal, Refusal::NotRegular));
-        check("/in/side", |refusal| matches!(refusal, Refusal::NotRegular));
-        check("/in/side/none", |refusal| matches!(refusal, Refusal::Absent));
-        check("/in/side/file/more", |refusal| matches!(refusal, Refusal::Absent));
-        check("/in/../in/side/file", |refusal| matches!(refusal, Refusal::Absent));
-        assert!(matches!(open_regular(&folder.0.join("fifo")), Err(Refusal::NotRegular)));
+        check("/in/link", |denied| matches!(denied, FileDenied::Link));
+        check("/way/side/file", |denied| matches!(denied, FileDenied::Link));
+        check("/fifo", |denied| matches!(denied, FileDenied::NotRegular));
+        check("/in/side", |denied| matches!(denied, FileDenied::NotRegular));
+        check("/in/side/none", |denied| matches!(denied, FileDenied::Absent));
+        check("/in/side/file/more", |denied| matches!(denied, FileDenied::Absent));
+        check("/in/../in/side/file", |denied| matches!(denied, FileDenied::Absent));
+        assert!(matches!(open_regular(&folder.0.join("fifo")), Err(FileDenied::NotRegular)));
         assert!(open_regular(&folder.0.join("in/link")).is_ok());
     }
 
@@ -248,21 +248,21 @@ mod tests {
             folder.open("in/side/file").unwrap()
         };
         assert!(with_mode(0o600).trusted(&[7, owner]).is_ok());
-        assert!(matches!(with_mode(0o602).trusted(&[owner]), Err(Refusal::Writable)));
+        assert!(matches!(with_mode(0o602).trusted(&[owner]), Err(FileDenied::Writable)));
         // If root runs the tests, its files are trusted for all users, if all users may read them.
         let of_other = with_mode(0o600).trusted(&[owner + 1]);
         if owner == 0 {
-            assert!(matches!(of_other, Err(Refusal::Private)), "{of_other:?}");
+            assert!(matches!(of_other, Err(FileDenied::Private)), "{of_other:?}");
             assert!(with_mode(0o644).trusted(&[1]).is_ok());
         } else {
-            assert!(matches!(of_other, Err(Refusal::Owner(uid)) if uid == owner), "{of_other:?}");
+            assert!(matches!(of_other, Err(FileDenied::Owner(uid)) if uid == owner), "{of_other:?}");
         }
     }
 
     #[test]
     fn what_the_kernel_writes_is_not_believed() {
         let own = Root::at(Path::new("/proc/sys/kernel")).unwrap().open(Path::new("ostype")).unwrap();
-        assert!(matches!(own.trusted(&[0]), Err(Refusal::NotRegular)));
+        assert!(matches!(own.trusted(&[0]), Err(FileDenied::NotRegular)));
     }
 
     #[test]
@@ -270,10 +270,10 @@ mod tests {
         let folder = Folder::new();
         let owner = fs::metadata(folder.file()).unwrap().uid();
         let found = folder.open("in/side/file").unwrap();
-        assert!(matches!(found.remove(owner + 1), Err(Refusal::Owner(_))));
+        assert!(matches!(found.remove(owner + 1), Err(FileDenied::Owner(_))));
         fs::rename(folder.file(), folder.0.join("moved")).unwrap();
         symlink("../../moved", folder.file()).unwrap();
-        assert!(matches!(found.remove(owner), Err(Refusal::Other)));
+        assert!(matches!(found.remove(owner), Err(FileDenied::Other)));
         assert!(folder.file().symlink_metadata().is_ok() && folder.0.join("moved").exists());
         fs::remove_file(folder.file()).unwrap();
         fs::rename(folder.0.join("moved"), folder.file()).unwrap();

@@ -21,7 +21,7 @@ pub(crate) use system::{OpenedFile, Root, open_regular, own_user, user_of};
 /// Why a file is not used.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "owners are compared on Linux only"))]
-pub(crate) enum Refusal {
+pub(crate) enum FileDenied {
     #[error("it does not exist")]
     Absent,
     #[error("it or its folder is a symbolic link")]
@@ -40,7 +40,7 @@ pub(crate) enum Refusal {
     Unreadable(#[source] io::Error),
 }
 
-impl Refusal {
+impl FileDenied {
     /// Whether the user should get a message. A missing file is not worth one.
     pub(crate) fn deserves_message(&self) -> bool {
         !matches!(self, Self::Absent)

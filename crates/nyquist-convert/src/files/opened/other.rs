@@ -1,13 +1,13 @@
 //! Files at the paths of processes, on systems other than Linux: paths are followed without links.
 
-use super::Refusal;
+use super::FileDenied;
 use crate::event::Pid;
 use nyquist_system::open_regular_unlinked;
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for FileDenied {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
@@ -49,16 +49,16 @@ impl Root {
     }
 
     /// Opens a regular file for reading. No link is followed on the way.
-    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, Refusal> {
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, FileDenied> {
         let mut place = self.0.clone();
         for component in path.components() {
             match component {
                 Component::Normal(name) => place.push(name),
                 Component::RootDir | Component::CurDir => continue,
-                Component::ParentDir | Component::Prefix(_) => return Err(Refusal::Absent),
+                Component::ParentDir | Component::Prefix(_) => return Err(FileDenied::Absent),
             }
             if place.symlink_metadata()?.is_symlink() {
-                return Err(Refusal::Link);
+                return Err(FileDenied::Link);
             }
         }
         Ok(OpenedFile { file: open_regular_unlinked(&place)? })
@@ -66,7 +66,7 @@ impl Root {
 }
 
 /// Opens a regular file at a path, and follows all links: a path that the user has named.
-pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
+pub(crate) fn open_regular(path: &Path) -> Result<File, FileDenied> {
     Ok(nyquist_system::open_regular(path)?)
 }
 
@@ -84,14 +84,14 @@ impl OpenedFile {
 
     /// The file: what the user names is trusted.
     #[expect(clippy::unnecessary_wraps, reason = "on Linux, some files are not trusted")]
-    pub(crate) fn trusted(self, _users: &[u32]) -> Result<Self, Refusal> {
+    pub(crate) fn trusted(self, _users: &[u32]) -> Result<Self, FileDenied> {
         Ok(self)
     }
 
     /// Removes the file: only what a recorded process has left is removed.
     #[expect(clippy::unused_self, reason = "on Linux, files of recorded processes are removed")]
-    pub(crate) fn remove(&self, _user: u32) -> Result<(), Refusal> {
-        Err(Refusal::Absent)
+    pub(crate) fn remove(&self, _user: u32) -> Result<(), FileDenied> {
+        Err(FileDenied::Absent)
     }
 }
 

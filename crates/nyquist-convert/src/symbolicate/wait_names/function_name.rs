@@ -35,13 +35,13 @@ impl FunctionName {
     /// Whether it ends with the parts of a path.
     pub(super) fn ends_with(&self, path: &str) -> bool {
         let mut own = self.parts.iter().rev();
-        path.rsplit("::").all(|wanted| own.next().is_some_and(|part| fits(part, wanted)))
+        path.rsplit("::").all(|requested| own.next().is_some_and(|part| fits(part, requested)))
     }
 
     /// Whether it begins with the parts of a path.
     pub(super) fn begins_with(&self, path: &str) -> bool {
         let mut own = self.parts.iter();
-        path.split("::").all(|wanted| own.next().is_some_and(|part| fits(part, wanted)))
+        path.split("::").all(|requested| own.next().is_some_and(|part| fits(part, requested)))
     }
 
     /// Whether it is one part, as the names of C are.
@@ -50,9 +50,9 @@ impl FunctionName {
     }
 }
 
-/// Whether a part is as wanted, in which each `*` stands for any characters.
-fn fits(part: &str, wanted: &str) -> bool {
-    let Some((beginning, rest)) = wanted.split_once('*') else { return part == wanted };
+/// Whether a part is as requested, in which each `*` stands for any characters.
+fn fits(part: &str, requested: &str) -> bool {
+    let Some((beginning, rest)) = requested.split_once('*') else { return part == requested };
     let Some(mut part) = part.strip_prefix(beginning) else { return false };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     if let Some(at) = part.find(middle) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid};
 
+use super::denied::EtwDenied;
 use super::recorder::{EtwPlan, SessionResult, StartedSession};
-use super::refusal::EtwRefusal;
 use super::session::{SessionLosses, SessionSettings, StackWalk, interval_within, rate_of};
 use super::stale::{name_of, stale};
 use crate::end_reason::EndReason;
@@ -145,7 +145,7 @@ fn a_session_that_refuses_leaves_nothing_behind() {
         let script = Script::default();
         script.refuse(refused);
         let opened = StartedSession::open(SimulatedSession::of(&script), TestMachine::of(&script), plan(&[]));
-        assert!(matches!(opened, Err(EtwRefusal::NotAdministrator)), "{refused}");
+        assert!(matches!(opened, Err(EtwDenied::NotAdministrator)), "{refused}");
         assert!(!script.runs(), "{refused}");
     }
 }
@@ -276,14 +276,14 @@ fn an_idle_target_does_not_hold_up_the_recording() {
 
 #[test]
 fn refusals_are_a_sentence_with_advice() {
-    let said = EtwRefusal::NotAdministrator;
-    assert!(said.to_string().contains("administrator"), "{said}");
-    assert_eq!(said.advice(false).len(), 1);
-    assert!(said.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
-    assert!(EtwRefusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
-    assert!(EtwRefusal::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
+    let message = EtwDenied::NotAdministrator;
+    assert!(message.to_string().contains("administrator"), "{message}");
+    assert_eq!(message.advice(false).len(), 1);
+    assert!(message.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    assert!(EtwDenied::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    assert!(EtwDenied::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
     let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-    let interval = EtwRefusal::Interval { requested_ns: 50_000, least_ns: Some(122_100), source };
+    let interval = EtwDenied::Interval { requested_ns: 50_000, least_ns: Some(122_100), source };
     assert!(interval.to_string().contains("0.05 ms"), "{interval}");
     assert!(interval.advice(false)[0].contains("0.1221 ms"));
 }

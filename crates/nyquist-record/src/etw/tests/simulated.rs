@@ -9,8 +9,8 @@ use nyquist_convert::event::{Timestamp, UserStack};
 use nyquist_etw::{Guid, PointerSize};
 use nyquist_object::{Avma, FileOffset};
 
+use crate::etw::denied::EtwDenied;
 use crate::etw::recorder::EventDecoder;
-use crate::etw::refusal::EtwRefusal;
 use crate::etw::session::{EtwSystem, EventDelivery, SessionLosses, SessionSettings, TraceSession};
 use crate::etw::sink::EventSink;
 
@@ -142,8 +142,8 @@ impl Script {
         self.lock().stops
     }
 
-    fn check(&self, step: &str) -> Result<(), EtwRefusal> {
-        if self.lock().refused == Some(step) { Err(EtwRefusal::NotAdministrator) } else { Ok(()) }
+    fn check(&self, step: &str) -> Result<(), EtwDenied> {
+        if self.lock().refused == Some(step) { Err(EtwDenied::NotAdministrator) } else { Ok(()) }
     }
 
     /// Takes the steps of the script. It is called when the first events were delivered.
@@ -174,20 +174,20 @@ impl SimulatedSession {
 impl TraceSession for SimulatedSession {
     type Delivery = SimulatedDelivery;
 
-    fn start(&mut self, _: &SessionSettings) -> Result<(), EtwRefusal> {
+    fn start(&mut self, _: &SessionSettings) -> Result<(), EtwDenied> {
         self.0.check("start")?;
         self.0.lock().runs = true;
         Ok(())
     }
 
-    fn events(&mut self, sink: EventSink) -> Result<SimulatedDelivery, EtwRefusal> {
+    fn events(&mut self, sink: EventSink) -> Result<SimulatedDelivery, EtwDenied> {
         self.0.check("events")?;
         let (sender, stopped) = channel();
         self.0.lock().stopped = Some(sender);
         Ok(SimulatedDelivery { script: self.0.clone(), sink, stopped })
     }
 
-    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal> {
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwDenied> {
         self.0.check("sample").map(|()| settings.interval_ns)
     }
 
@@ -242,12 +242,12 @@ impl SimulatedDelivery {
 }
 
 impl EventDelivery for SimulatedDelivery {
-    fn run(mut self) -> Result<(), EtwRefusal> {
+    fn run(mut self) -> Result<(), EtwDenied> {
         let first = std::mem::take(&mut self.script.lock().first);
         self.deliver(first);
         if self.script.lock().fails {
             let source = std::io::ErrorKind::BrokenPipe.into();
-            return Err(EtwRefusal::System { what: "the events cannot be read", source });
+            return Err(EtwDenied::System { what: "the events cannot be read", source });
         }
         self.script.proceed();
         // The other end is dropped when the session stops.

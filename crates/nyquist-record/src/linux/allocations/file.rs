@@ -40,7 +40,7 @@ pub(super) struct AllocationFile {
 
 /// Why a file is not read.
 #[derive(Debug)]
-pub(super) enum FileRefusal {
+pub(super) enum FileDenied {
     /// It is not ready.
     NotYet,
     /// It has no allocations, or is another user's.
@@ -49,17 +49,17 @@ pub(super) enum FileRefusal {
 
 impl AllocationFile {
     /// Opens a file.
-    pub(super) fn open(file: File, heap: HeapId, ids: &mut Ids) -> Result<Self, FileRefusal> {
-        let bytes = read_header(&file).map_err(|_| FileRefusal::NotYet)?;
+    pub(super) fn open(file: File, heap: HeapId, ids: &mut Ids) -> Result<Self, FileDenied> {
+        let bytes = read_header(&file).map_err(|_| FileDenied::NotYet)?;
         // The program writes these bytes last.
         if bytes[..8] == [0; 8] {
-            return Err(FileRefusal::NotYet);
+            return Err(FileDenied::NotYet);
         }
-        let header = AllocationHeader::parse(&bytes).ok_or(FileRefusal::NoAllocations)?;
+        let header = AllocationHeader::parse(&bytes).ok_or(FileDenied::NoAllocations)?;
         let pid = match ids.writer(&file, (header.pid, header.pid_namespace)) {
             IdOwner::Is(pid) => pid,
-            IdOwner::No => return Err(FileRefusal::NoAllocations),
-            IdOwner::NotYet => return Err(FileRefusal::NotYet),
+            IdOwner::No => return Err(FileDenied::NoAllocations),
+            IdOwner::NotYet => return Err(FileDenied::NotYet),
         };
         Ok(Self {
             file,

@@ -5,7 +5,7 @@ use std::fs::File;
 use nyquist_alloc::protocol::EXTENSION;
 use nyquist_convert::event::{Event, HeapId};
 
-use super::file::{AllocationFile, FileRefusal};
+use super::file::{AllocationFile, FileDenied};
 use crate::linux::markers::folder_reader::{FolderReader, MAX_FILES, RingState};
 use crate::linux::markers::ids::Ids;
 
@@ -81,8 +81,8 @@ impl FolderReader for AllocationFiles {
         self.empty += u64::from(is_empty);
         match AllocationFile::open(file, heap, &mut self.ids) {
             Ok(file) => self.files.push(file),
-            Err(FileRefusal::NotYet) => return RingState::NotYet,
-            Err(FileRefusal::NoAllocations) => self.refuse(),
+            Err(FileDenied::NotYet) => return RingState::NotYet,
+            Err(FileDenied::NoAllocations) => self.refuse(),
         }
         RingState::Settled
     }

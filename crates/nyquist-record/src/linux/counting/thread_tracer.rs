@@ -69,7 +69,7 @@ pub(super) struct ThreadTracer {
     /// Whether the process has not called exec for the command yet.
     awaits_exec: bool,
     /// By their thread ids.
-    living: HashMap<u32, CountedThread>,
+    live: HashMap<u32, CountedThread>,
     born: usize,
     ended: Vec<(usize, ThreadCounts)>,
     /// The live threads that are not counted, because there are too many.
@@ -98,7 +98,7 @@ impl ThreadTracer {
             suspension,
             privileges,
             awaits_exec: true,
-            living: HashMap::new(),
+            live: HashMap::new(),
             born: 0,
             ended: Vec::new(),
             uncounted: HashSet::new(),
@@ -122,7 +122,7 @@ impl ThreadTracer {
             }
             self.stop_after_the_command();
         }
-        for tid in self.living.keys().copied().collect::<Vec<_>>() {
+        for tid in self.live.keys().copied().collect::<Vec<_>>() {
             self.note_end(tid);
             self.close(tid);
         }
@@ -143,10 +143,10 @@ impl ThreadTracer {
             return self.end(tid);
         }
         // A new thread stops by itself before it runs, whether or not its parent's stop was reported.
-        if !self.living.contains_key(&tid) && !self.uncounted.contains(&tid) {
+        if !self.live.contains_key(&tid) && !self.uncounted.contains(&tid) {
             self.adopt(tid);
         }
-        if let Some(thread) = self.living.get_mut(&tid) {
+        if let Some(thread) = self.live.get_mut(&tid) {
             thread.has_stopped = stop == PtraceStop::Group;
         }
         match stop {
@@ -178,7 +178,7 @@ impl ThreadTracer {
         if !from_exec {
             counters.enable();
         }
-        let living = CountedThread {
+        let live = CountedThread {
             pid,
             number: self.born,
             name: name_of(pid, tid).unwrap_or_default(),
@@ -190,7 +190,7 @@ impl ThreadTracer {
             repeated: None,
         };
         self.born += 1;
-        self.living.insert(tid, living);
+        self.live.insert(tid, live);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl ThreadTracer {
 
     /// Makes a thread restart its system call if a signal without effect has ended it.
     fn repeat_call(&mut self, tid: u32, signal: i32) {
-        let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::SHOW_CALLS) else { return };
+        let Some(thread) = self.live.get_mut(&tid).filter(|_| registers::SHOW_CALLS) else { return };
         let Ok(mut stopped) = TracedRegisters::read(tid) else { return };
         if stopped.interrupted_call().is_none() {
             return;
@@ -233,11 +233,11 @@ impl ThreadTracer {
         let former = ptrace::event_message(tid).unwrap_or(tid);
         if former != tid {
             self.close(tid);
-            if let Some(thread) = self.living.remove(&former) {
-                self.living.insert(tid, thread);
+            if let Some(thread) = self.live.remove(&former) {
+                self.live.insert(tid, thread);
             }
         }
-        if let Some(thread) = self.living.get_mut(&tid) {
+        if let Some(thread) = self.live.get_mut(&tid) {
             if self.child.0 == tid && std::mem::take(&mut self.awaits_exec) {
                 thread.before = ThreadAccount::read(tid, tid).unwrap_or_default();
             }
@@ -248,7 +248,7 @@ impl ThreadTracer {
 
     /// Handles a thread that is about to end: this is the last time that its name can be read.
     fn note_end(&mut self, tid: u32) {
-        let Some(thread) = self.living.get_mut(&tid).filter(|thread| !thread.is_ending) else { return };
+        let Some(thread) = self.live.get_mut(&tid).filter(|thread| !thread.is_ending) else { return };
         thread.is_ending = true;
         if let Some(name) = name_of(thread.pid, tid) {
             thread.name = name;
@@ -258,7 +258,7 @@ impl ThreadTracer {
 
     /// Handles the end of a thread. Its parent reaps it, or for the command, another thread of this process.
     fn end(&mut self, tid: u32) {
-        let is_known = self.living.contains_key(&tid);
+        let is_known = self.live.contains_key(&tid);
         self.uncounted.remove(&tid);
         self.close(tid);
         if self.child.0 != tid {
@@ -271,7 +271,7 @@ impl ThreadTracer {
 
     /// Reads the counters of a thread for the last time.
     fn close(&mut self, tid: u32) {
-        let Some(thread) = self.living.remove(&tid) else { return };
+        let Some(thread) = self.live.remove(&tid) else { return };
         let CountedThread { pid, number, name, counters, account, .. } = thread;
         let counts = ThreadCounts { pid, tid, name, readings: counters.read(), account };
         self.ended.push((number, counts));
@@ -283,7 +283,7 @@ impl ThreadTracer {
         let Some(requested_at) = self.suspension.requested_at() else { return };
         let own = group_of(std::process::id());
         let is_late = monotonic_ns().saturating_sub(requested_at) >= MAX_STOP_DELAY_NS;
-        let mut threads = self.living.values();
+        let mut threads = self.live.values();
         if is_late || threads.all(|it| it.has_stopped || it.is_ending || group_of(it.pid) != own) {
             self.suspension.stop();
         }

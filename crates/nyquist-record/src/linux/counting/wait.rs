@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn the_end_of_a_thread_is_waited_for() {
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let (say, said) = std::sync::mpsc::channel();
+        let (say, tid_of) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let own = std::fs::read_link("/proc/thread-self").unwrap();
             say.send(own.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap();
             let _ = ended.recv();
         });
-        let mut waiter = Waiter::for_thread(Tid(said.recv().unwrap())).unwrap();
+        let mut waiter = Waiter::for_thread(Tid(tid_of.recv().unwrap())).unwrap();
         assert_eq!(waiter.wait(Some(Instant::now())).unwrap(), WaitEnd::Time);
         drop(end);
         assert_eq!(waiter.wait(None).unwrap(), WaitEnd::Exited);

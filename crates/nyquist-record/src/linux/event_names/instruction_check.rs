@@ -50,10 +50,10 @@ impl<'a> InstructionCheck<'a> {
 
     /// The code from an address on, up to the end of an instruction at an offset.
     fn code(&mut self, start: Svma, into: u64) -> Option<Vec<u8>> {
-        let wanted = into.checked_add(MAX_INSTRUCTION_LEN)?;
-        self.left = self.left.checked_sub(wanted)?;
+        let requested = into.checked_add(MAX_INSTRUCTION_LEN)?;
+        self.left = self.left.checked_sub(requested)?;
         let (offset, room) = self.elf.file_range(start)?;
-        self.elf.source().read_range(offset.0, room.min(wanted)).ok()
+        self.elf.source().read_range(offset.0, room.min(requested)).ok()
     }
 }
 

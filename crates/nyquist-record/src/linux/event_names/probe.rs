@@ -80,9 +80,9 @@ fn unclear_name(
 pub(super) fn user_probe(file: &ProbedFile, provider: &str, name: &str) -> Result<Vec<Probe>, PlaceError> {
     let elf = file.elf()?;
     let all = user_probes_of(&elf);
-    let wanted: Vec<_> =
+    let requested: Vec<_> =
         all.iter().filter(|probe| probe.provider == provider && probe.name == name).collect();
-    if wanted.is_empty() {
+    if requested.is_empty() {
         let names = all.iter().map(|probe| format!("{}:{}", probe.provider, probe.name));
         return Err(PlaceError {
             reason: format!("{} has no probe `{provider}:{name}`", file.path().display()),
@@ -91,7 +91,7 @@ pub(super) fn user_probe(file: &ProbedFile, provider: &str, name: &str) -> Resul
         });
     }
     let mut places = UserProbePlaces::new(file, &elf);
-    let places = wanted.into_iter().filter_map(|probe| places.of(probe).transpose());
+    let places = requested.into_iter().filter_map(|probe| places.of(probe).transpose());
     let places = places.collect::<Result<Vec<_>, _>>()?;
     if places.is_empty() {
         return Err(format!("the probe is nowhere in {}", file.path().display()).into());

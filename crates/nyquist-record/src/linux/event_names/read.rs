@@ -264,10 +264,10 @@ impl<'a> EventListParser<'a> {
         let known = self.sources.tracepoints(group).unwrap_or_default();
         let pattern = NamePattern::new(name);
         let is_pattern = name.contains(['*', '?']);
-        let wanted: Vec<_> =
+        let requested: Vec<_> =
             known.iter().filter(|it| if is_pattern { pattern.matches(it) } else { *it == name }).collect();
         let name_at = at.start + group.len() + 1..at.start + group.len() + 1 + name.len();
-        if wanted.is_empty() {
+        if requested.is_empty() {
             let similar = closest(name, known.iter().map(String::as_str));
             return Err(self.error(name_at, format!("{group} has no such tracepoint")).similar(similar));
         }
@@ -278,7 +278,7 @@ impl<'a> EventListParser<'a> {
             let found = event(&format!("{group}:{name}{suffix}"), Selector::new(PERF_TYPE_TRACEPOINT, id));
             Ok(RequestedEvent { modifiers, ..found })
         };
-        wanted.into_iter().map(tracepoint).collect()
+        requested.into_iter().map(tracepoint).collect()
     }
 
     fn no_tracefs(&self, at: Range<usize>, error: &io::Error) -> EventNameError {

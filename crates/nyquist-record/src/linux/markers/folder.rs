@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn only_folders_of_dead_recorders_are_removed() {
         let place = TestFolder::new("stale");
-        let living = MarkerFolder::create_in(&place.0, None).unwrap();
+        let live = MarkerFolder::create_in(&place.0, None).unwrap();
         let dead = MarkerFolder::create_in(&place.0, None).unwrap();
         fs::write(dead.path().join("1.nyqmark"), b"").unwrap();
         // As after kill -9: the lock is released, the folder stays.
@@ -303,8 +303,8 @@ mod tests {
         }
         let next = MarkerFolder::create_in(&place.0, None).unwrap();
         assert!(!place.0.join(name).exists());
-        assert!(living.path().exists() && next.path().exists());
-        drop((living, next));
+        assert!(live.path().exists() && next.path().exists());
+        drop((live, next));
         assert_eq!(place.names(), ["nyquist-markers-1-1-1", "nyquist-markers-x"]);
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum Readability {
 
 /// Why a ring is not read.
 #[derive(Debug)]
-pub(super) enum RingRefusal {
+pub(super) enum RingDenied {
     /// It is not ready, or cannot be opened.
     NotYet,
     /// It is not a ring of markers, or the folder does not own it.
@@ -60,20 +60,20 @@ pub(super) enum RingRefusal {
 
 impl Ring {
     /// Opens the ring at an offset in a file, if its capacity is at most `most` bytes.
-    pub(super) fn open(file: Arc<File>, at: u64, most: u64, ids: &mut Ids) -> Result<Self, RingRefusal> {
-        let header = read_header(&file, at).map_err(|_| RingRefusal::NotYet)?;
+    pub(super) fn open(file: Arc<File>, at: u64, most: u64, ids: &mut Ids) -> Result<Self, RingDenied> {
+        let header = read_header(&file, at).map_err(|_| RingDenied::NotYet)?;
         // Still empty: the program writes these bytes last.
         if header[..8] == [0; 8] {
-            return Err(RingRefusal::NotYet);
+            return Err(RingDenied::NotYet);
         }
-        let header = FileHeader::parse(&header).ok_or(RingRefusal::NoMarkers)?;
+        let header = FileHeader::parse(&header).ok_or(RingDenied::NoMarkers)?;
         if header.capacity > most {
-            return Err(RingRefusal::NoMarkers);
+            return Err(RingDenied::NoMarkers);
         }
         let pid = match ids.writer(&file, (header.pid, header.pid_namespace)) {
             IdOwner::Is(pid) => pid,
-            IdOwner::No => return Err(RingRefusal::UnknownProcess),
-            IdOwner::NotYet => return Err(RingRefusal::NotYet),
+            IdOwner::No => return Err(RingDenied::UnknownProcess),
+            IdOwner::NotYet => return Err(RingDenied::NotYet),
         };
         Ok(Self {
             file,

@@ -8,7 +8,7 @@ use nyquist_convert::marker_file::OpenIntervals;
 
 use super::folder_reader::{FolderReader, MAX_FILES, RingState};
 use super::ids::Ids;
-use super::ring::{Readability, Ring, RingRefusal};
+use super::ring::{Readability, Ring, RingDenied};
 use super::summary::MarkerSummary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
@@ -89,9 +89,9 @@ impl Rings {
         }
         match Ring::open(file, at, most, &mut self.ids) {
             Ok(ring) => self.read.push(ring),
-            Err(RingRefusal::NotYet) => return RingState::NotYet,
-            Err(RingRefusal::NoMarkers) => self.refuse(),
-            Err(RingRefusal::UnknownProcess) => self.unknown_processes += 1,
+            Err(RingDenied::NotYet) => return RingState::NotYet,
+            Err(RingDenied::NoMarkers) => self.refuse(),
+            Err(RingDenied::UnknownProcess) => self.unknown_processes += 1,
         }
         RingState::Settled
     }

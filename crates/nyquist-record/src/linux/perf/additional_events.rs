@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::attr::{CommonAttr, MIN_STACK_COPY, Reach, base_attr};
-use super::open_error::{EventRefusal, OpenError};
+use super::open_error::{EventDenied, OpenError};
 use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event::{self, Subject, perf_event_attr};
@@ -110,22 +110,22 @@ fn set_filter(event: &OwnedFd, recorded: &RecordedEvent, filter: &str) -> Result
 /// Converts the kernel's refusal of an event into an error.
 fn event_error(recorded: &RecordedEvent, common: CommonAttr, source: io::Error) -> OpenError {
     let event = recorded.event.name.clone();
-    let refusal = match source.raw_os_error().unwrap_or(0) {
-        libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventRefusal::TracepointNotPermitted,
-        libc::EACCES | libc::EPERM if recorded.event.is_probe() => EventRefusal::ProbeNotPermitted,
-        libc::EACCES | libc::EPERM => EventRefusal::NotPermitted { user_only: !common.features.kernel },
+    let denied = match source.raw_os_error().unwrap_or(0) {
+        libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventDenied::TracepointNotPermitted,
+        libc::EACCES | libc::EPERM if recorded.event.is_probe() => EventDenied::ProbeNotPermitted,
+        libc::EACCES | libc::EPERM => EventDenied::NotPermitted { user_only: !common.features.kernel },
         // The layout of samples is not the reason, because the kernel has accepted it for the clock.
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL
             if recorded.event.selectors.iter().any(|selector| selector.cpus.is_some())
                 && common.reach != Reach::Cpu =>
         {
-            EventRefusal::WholeMachineOnly
+            EventDenied::WholeMachineOnly
         }
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL => {
-            EventRefusal::NotSupported
+            EventDenied::NotSupported
         }
-        libc::EMFILE | libc::ENFILE => EventRefusal::Descriptors,
-        _ => EventRefusal::Other,
+        libc::EMFILE | libc::ENFILE => EventDenied::Descriptors,
+        _ => EventDenied::Other,
     };
-    OpenError::Event { event, refusal, source }
+    OpenError::Event { event, denied, source }
 }

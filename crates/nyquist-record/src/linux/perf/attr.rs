@@ -322,10 +322,10 @@ pub(super) mod tests {
     }
 
     /// Repeats a request until the kernel no longer refuses it with an errno. Returns the remaining features.
-    fn requested(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
+    fn requested(denied: impl Fn(Features) -> Option<i32>) -> Option<Features> {
         let mut features = Features::ALL;
         for _ in 0..20 {
-            match refusal(features) {
+            match denied(features) {
                 None => return Some(features),
                 Some(errno) => features = features.after(errno)?,
             }
@@ -399,8 +399,8 @@ pub(super) mod tests {
 
     #[test]
     fn cycles_that_are_invalid_cost_nothing_else() {
-        let refusal = |f: Features| (f.trigger == Trigger::Cycles).then_some(libc::EINVAL);
-        assert_eq!(requested(refusal), Some(Features { trigger: Trigger::CpuClock, ..Features::ALL }));
+        let denied = |f: Features| (f.trigger == Trigger::Cycles).then_some(libc::EINVAL);
+        assert_eq!(requested(denied), Some(Features { trigger: Trigger::CpuClock, ..Features::ALL }));
     }
 
     #[test]
@@ -464,10 +464,10 @@ pub(super) mod tests {
     #[test]
     fn readers_are_woken_by_bytes_and_not_by_samples() {
         let common = common(Features::ALL, Reach::Cpu);
-        let wanted =
+        let requested =
             SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
         for (attr, wake_at) in
-            [(sampling(common, wanted), 4 << 20), (sideband(common, 1), 1), (totals(common, 4096), 4096)]
+            [(sampling(common, requested), 4 << 20), (sideband(common, 1), 1), (totals(common, 4096), 4096)]
         {
             assert_eq!((attr.watermark(), wakeup_watermark(&attr)), (1, wake_at));
         }

@@ -155,7 +155,7 @@ mod tests {
     /// The receiver of the records: it keeps those that an older record could still precede.
     #[derive(Default)]
     struct Taker {
-        kept: Vec<(u64, Bytes)>,
+        retained: Vec<(u64, Bytes)>,
         taken: usize,
         released_up_to: u64,
     }
@@ -168,10 +168,10 @@ mod tests {
                     let time = u64::from_le_bytes(bytes[at + time_at..][..8].try_into().unwrap());
                     assert!(time >= self.released_up_to, "{time} comes after all before it was complete");
                     self.taken += 1;
-                    self.kept.push((time, bytes.slice(at..at + RECORD)));
+                    self.retained.push((time, bytes.slice(at..at + RECORD)));
                 }
                 self.released_up_to = complete_before.0;
-                self.kept.retain(|(time, _)| *time >= complete_before.0);
+                self.retained.retain(|(time, _)| *time >= complete_before.0);
             }
         }
     }

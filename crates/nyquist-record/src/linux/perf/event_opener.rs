@@ -93,7 +93,7 @@ impl<'a> EventOpener<'a> {
     ) -> Result<Self, OpenError> {
         let first = match scope {
             // A process can live on when its main thread has ended.
-            RecordedScope::Running(_) => proc::living_thread(scope.pid()),
+            RecordedScope::Running(_) => proc::live_thread(scope.pid()),
             RecordedScope::Thread(_, tid) => tid.0,
             _ => scope.pid().0,
         };

@@ -29,7 +29,7 @@ struct PacedEvent {
     /// The index of the event.
     place: usize,
     /// How many samples to record per second.
-    wanted_hz: u64,
+    requested_hz: u64,
     /// Its count when its period was last checked.
     count: u64,
     period: u64,
@@ -39,7 +39,8 @@ impl EventPace {
     /// Paces the events with these indices, if there are any, each with its samples per second. At first,
     /// everything that they count is recorded. `now_ns` is the time of the monotonic clock.
     pub(crate) fn new(events: impl Iterator<Item = (usize, u64)>, now_ns: u64) -> Option<Self> {
-        let paced = events.map(|(place, wanted_hz)| PacedEvent { place, wanted_hz, count: 0, period: 1 });
+        let paced =
+            events.map(|(place, requested_hz)| PacedEvent { place, requested_hz, count: 0, period: 1 });
         let paced: Vec<_> = paced.collect();
         let next_ns = now_ns.saturating_add(FIRST_NS);
         (!paced.is_empty()).then(|| Self { paced, random: Random::new(now_ns), changed_ns: now_ns, next_ns })
@@ -63,8 +64,8 @@ impl EventPace {
                 continue;
             };
             let counted = count.saturating_sub(std::mem::replace(&mut paced.count, count));
-            let wanted = wanted(paced.wanted_hz, elapsed_ns);
-            let period = period(counted, wanted, &mut self.random);
+            let requested = requested(paced.requested_hz, elapsed_ns);
+            let period = period(counted, requested, &mut self.random);
             // If an event's period cannot be changed, it records more or less than it should.
             if period != paced.period && event::set_period(event.as_fd(), period).is_ok() {
                 paced.period = period;
@@ -74,14 +75,14 @@ impl EventPace {
 }
 
 /// How many samples to record in some time.
-fn wanted(wanted_hz: u64, elapsed_ns: u64) -> u64 {
-    (u128::from(elapsed_ns) * u128::from(wanted_hz) / 1_000_000_000).max(1) as u64
+fn requested(requested_hz: u64, elapsed_ns: u64) -> u64 {
+    (u128::from(elapsed_ns) * u128::from(requested_hz) / 1_000_000_000).max(1) as u64
 }
 
-/// The period at which this many occurrences yield at most the wanted number of samples. It is random, so
+/// The period at which this many occurrences yield at most the requested number of samples. It is random, so
 /// that it cannot be in step with a program.
-fn period(counted: u64, wanted: u64, random: &mut Random) -> u64 {
-    let least = counted.div_ceil(wanted).max(1);
+fn period(counted: u64, requested: u64, random: &mut Random) -> u64 {
+    let least = counted.div_ceil(requested).max(1);
     if least == 1 { 1 } else { least + random.below(least / 2 + 2) }
 }
 
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn few_events_are_all_recorded() {
         let mut random = Random::new(1);
-        assert_eq!((wanted(2000, EVERY_NS), wanted(2000, 0)), (200, 1));
+        assert_eq!((requested(2000, EVERY_NS), requested(2000, 0)), (200, 1));
         assert_eq!([0, 1, 199, 200].map(|counted| period(counted, 200, &mut random)), [1; 4]);
     }
 

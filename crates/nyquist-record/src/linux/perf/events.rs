@@ -70,7 +70,7 @@ pub(crate) struct OpenAdditionalEvent {
     /// Whether its losses are reported.
     is_requested: bool,
     /// How many samples to record per second, if the reader controls the rate.
-    wanted_hz: Option<u64>,
+    requested_hz: Option<u64>,
     /// Whether its samples do not account for what it counted after the last of them.
     is_counted_at_end: bool,
 }
@@ -93,7 +93,7 @@ impl OpenedEvents {
     ) -> io::Result<usize> {
         let id = event::id(fd.as_fd())?;
         let place = self.add(fd, Role::Additional(event));
-        let wanted_hz = match recorded.pacing(counts) {
+        let requested_hz = match recorded.pacing(counts) {
             Pacing::ByReader(hz) => Some(hz),
             Pacing::Fixed(_) | Pacing::ByKernel(_) => None,
         };
@@ -105,7 +105,7 @@ impl OpenedEvents {
             id,
             tid,
             is_requested,
-            wanted_hz,
+            requested_hz,
             is_counted_at_end,
         });
         Ok(place)
@@ -116,10 +116,10 @@ impl OpenedEvents {
         &self.additional
     }
 
-    /// The indices of the additional events whose periods follow their rates, with the wanted samples
+    /// The indices of the additional events whose periods follow their rates, with the requested samples
     /// per second.
     pub(crate) fn paced(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.additional.iter().filter_map(|event| Some((event.place, event.wanted_hz?)))
+        self.additional.iter().filter_map(|event| Some((event.place, event.requested_hz?)))
     }
 
     /// The counts of the additional events whose samples do not add up to them, by the events' indices in the list of

@@ -12,7 +12,7 @@
 //! let mut events = Vec::new();
 //! for chunk in &mut recording {
 //!     chunk.decode(&mut events);
-//!     // Unwind and keep what is wanted of the events here: their stacks are the recorder's memory.
+//!     // Unwind and keep what is requested of the events here: their stacks are the recorder's memory.
 //!     events.clear();
 //! }
 //! let summary = recording.finish();
@@ -35,7 +35,7 @@ mod event_pause;
 mod events;
 mod inherited_events;
 mod jitter;
-mod living_totals;
+mod live_totals;
 mod look_pace;
 mod open_error;
 mod open_recording;
@@ -54,7 +54,7 @@ mod unreported_losses;
 
 pub use attr::Trigger;
 pub(crate) use event_pause::EventPause;
-pub use open_error::{EventRefusal, OpenError};
+pub use open_error::{EventDenied, OpenError};
 pub use open_recording::Perf;
 pub use outcome::{AttachSummary, Coverage, Notice, PerfOutcome};
 pub use recording::{PerfRecording, PerfSummary};

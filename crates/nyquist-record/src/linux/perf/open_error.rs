@@ -81,12 +81,12 @@ pub enum OpenError {
         source: io::Error,
     },
     /// An additional event cannot be recorded.
-    #[error("the event `{event}` cannot be recorded: {refusal} ({source})")]
+    #[error("the event `{event}` cannot be recorded: {denied} ({source})")]
     Event {
         /// Its name.
         event: String,
         /// Why not.
-        refusal: EventRefusal,
+        denied: EventDenied,
         /// The system's error.
         source: io::Error,
     },
@@ -133,7 +133,7 @@ impl OpenError {
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoSuchCpu { .. } | Self::System { .. } => None,
-            Self::Event { refusal, .. } => refusal.advice(),
+            Self::Event { denied, .. } => denied.advice(),
             Self::Filter { fields, .. } if fields.is_empty() => None,
             Self::Filter { fields, .. } => Some(format!(
                 "its fields are {}; a filter is such as `{} == 1 && {} != \"x\"`, with texts in quotes",
@@ -213,7 +213,7 @@ impl fmt::Display for Hint {
 
 /// Why the kernel refuses an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventRefusal {
+pub enum EventDenied {
     /// This process may not observe the kernel.
     TracepointNotPermitted,
     /// This process may not place probes in programs.
@@ -233,7 +233,7 @@ pub enum EventRefusal {
     Other,
 }
 
-impl EventRefusal {
+impl EventDenied {
     /// Advice for the user.
     pub(super) fn advice(self) -> Option<String> {
         let paranoid = kernel_setting("perf_event_paranoid");
@@ -254,7 +254,7 @@ impl EventRefusal {
     }
 }
 
-impl fmt::Display for EventRefusal {
+impl fmt::Display for EventDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TracepointNotPermitted => "tracepoints are not permitted",

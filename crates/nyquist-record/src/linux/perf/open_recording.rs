@@ -20,7 +20,7 @@ use super::event_parameters::EventParameters;
 use super::event_pause::EventPause;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
-use super::living_totals::LivingTotals;
+use super::live_totals::LiveTotals;
 use super::look_pace::LookPace;
 use super::open_error::{OpenError, system_error};
 use super::outcome::{Coverage, Notice, PerfOutcome};
@@ -127,7 +127,7 @@ impl Perf {
         if common.starts_paused {
             totals.pause();
         }
-        let living_totals = LivingTotals::new(Arc::clone(&totals));
+        let live_totals = LiveTotals::new(Arc::clone(&totals));
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let settled = scheduler.settled();
@@ -173,7 +173,7 @@ impl Perf {
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(RecordedGroup::leaf),
             outer_stacks: Some(outer_stacks),
-            living_totals,
+            live_totals,
             received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
@@ -192,7 +192,7 @@ impl Perf {
             architecture: arch::perf::ARCHITECTURE,
             kernel: common.features.kernel,
             period: match common.features.trigger {
-                Trigger::CpuClock => Period::Stated,
+                Trigger::CpuClock => Period::Provided,
                 Trigger::Cycles => Period::Cycles,
             },
             cpus: self.opened.events.cpus(),
@@ -304,8 +304,8 @@ fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
 }
 
 /// Whether all online CPUs are included.
-fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
-    let chosen = requested_cpus(wanted)?;
+fn are_all_cpus(requested: &[u32]) -> Result<bool, OpenError> {
+    let chosen = requested_cpus(requested)?;
     Ok(requested_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
 }
 

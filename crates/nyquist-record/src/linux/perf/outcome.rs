@@ -92,7 +92,7 @@ pub enum Notice {
     /// Less memory could be locked than the limits promise, so the rings are smaller.
     SmallerRings {
         /// The intended size of a CPU's ring for samples in bytes.
-        wanted: usize,
+        requested: usize,
         /// The actual size in bytes.
         given: usize,
     },
@@ -152,11 +152,11 @@ impl fmt::Display for Notice {
                     "kernel code is not sampled, because that needs root or CAP_PERFMON: record with sudo"
                 )
             }
-            Self::SmallerRings { wanted, given } => write!(
+            Self::SmallerRings { requested, given } => write!(
                 f,
                 "each CPU's buffer has {} kB instead of {} kB, because other programs hold locked memory, so samples are lost sooner: raise `ulimit -l` or kernel.perf_event_mlock_kb",
                 given / 1024,
-                wanted / 1024
+                requested / 1024
             ),
             Self::SharedRings => {
                 write!(

@@ -66,13 +66,13 @@ struct WaitSet {
     poll: PollSet,
     stop: usize,
     /// What has not ended yet, of what is watched.
-    living: Vec<LivingTask>,
+    live: Vec<LiveTask>,
     /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
 }
 
 /// A process or a thread that is watched.
-enum LivingTask {
+enum LiveTask {
     /// A process by its pidfd, which must stay open. `place` is its poll index.
     Polled { place: usize, _pidfd: OwnedFd },
     /// A process, if the kernel has no pidfds.
@@ -81,7 +81,7 @@ enum LivingTask {
     Thread(u32),
 }
 
-impl LivingTask {
+impl LiveTask {
     fn of_process(pid: u32, poll: &mut PollSet) -> Self {
         match process_descriptor(pid) {
             Ok(pidfd) => Self::Polled { place: poll.add(pidfd.as_raw_fd()), _pidfd: pidfd },
@@ -104,24 +104,24 @@ impl WaitSet {
     fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 3]) -> Option<u32> {
         let left = until.into_iter().flatten().min();
         let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
-        let is_polled = |task: &LivingTask| matches!(task, LivingTask::Polled { .. });
-        let check = self.living.iter().any(|task| !is_polled(task)).then_some(EXIT_CHECK_MS);
+        let is_polled = |task: &LiveTask| matches!(task, LiveTask::Polled { .. });
+        let check = self.live.iter().any(|task| !is_polled(task)).then_some(EXIT_CHECK_MS);
         at_most.into_iter().chain([left, check]).flatten().min()
     }
 
     /// Forgets what has ended. Returns whether they were the last ones.
     fn forget_ended(&mut self) -> bool {
-        let before = self.living.len();
-        let (ended, living) = std::mem::take(&mut self.living)
+        let before = self.live.len();
+        let (ended, live) = std::mem::take(&mut self.live)
             .into_iter()
             .partition::<Vec<_>, _>(|task| task.has_ended(&self.poll));
         for task in ended {
-            if let LivingTask::Polled { place, .. } = task {
+            if let LiveTask::Polled { place, .. } = task {
                 self.poll.replace(place, None);
             }
         }
-        self.living = living;
-        before > 0 && self.living.is_empty()
+        self.live = live;
+        before > 0 && self.live.is_empty()
     }
 }
 
@@ -170,7 +170,7 @@ impl RingReader {
 
     /// Disables the events, drains the rings, and returns what no record reports.
     fn end(mut self, reason: EndReason) -> ReaderEnd {
-        let living = self.totals.of_living(&self.events);
+        let live = self.totals.of_live(&self.events);
         let threads_live = !self.events.all_have_ended();
         self.events.disable();
         while !self.scheduler.round(monotonic_ns()) {
@@ -181,22 +181,22 @@ impl RingReader {
         // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
         unreported.extend(losses.unreported_additional(self.events.lost_of_additional_events(), now));
-        unreported.extend(self.totals.finish(&self.events, &ended, living, now));
+        unreported.extend(self.totals.finish(&self.events, &ended, live, now));
         ReaderEnd { reason, unreported, threads_live }
     }
 
     fn prepare_to_wait(&self) -> WaitSet {
         let mut poll = PollSet::default();
         let stop = poll.add(self.stop.as_fd().as_raw_fd());
-        let living = match &self.watched {
+        let live = match &self.watched {
             Watched::Processes(pids) => {
-                pids.iter().map(|pid| LivingTask::of_process(*pid, &mut poll)).collect()
+                pids.iter().map(|pid| LiveTask::of_process(*pid, &mut poll)).collect()
             }
-            Watched::Thread(tid) => vec![LivingTask::Thread(*tid)],
+            Watched::Thread(tid) => vec![LiveTask::Thread(*tid)],
         };
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.scheduler.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        WaitSet { poll, stop, living, rings }
+        WaitSet { poll, stop, live, rings }
     }
 
     /// An event whose threads have all ended stays hung up, and would wake the reader without end. Another

@@ -19,7 +19,7 @@ use super::drain::FilledBuffer;
 use super::event_parameters::EventParameters;
 use super::event_pause::EventPause;
 use super::events::OpenedEvents;
-use super::living_totals::LivingTotals;
+use super::live_totals::LiveTotals;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::ReaderEnd;
 use crate::linux::cgroup::LeafGroup;
@@ -49,7 +49,7 @@ pub struct PerfRecording {
     pub(crate) leaf: Option<LeafGroup>,
     /// Finds the parts of stacks that their copies lack, until the reader has ended.
     pub(super) outer_stacks: Option<ActiveOuterStacks>,
-    pub(crate) living_totals: LivingTotals,
+    pub(crate) live_totals: LiveTotals,
     /// A chunk that others must precede.
     pub(crate) held: Option<Chunk>,
     /// The time before which records were announced as complete.
@@ -90,7 +90,7 @@ pub(crate) struct InitialState {
     pub(crate) time: Timestamp,
     /// The names and mappings of the processes that run already.
     pub(crate) processes: Vec<EventKind>,
-    /// Whether the kernel's mappings are wanted.
+    /// Whether the kernel's mappings are requested.
     pub(crate) kernel: bool,
 }
 
@@ -132,7 +132,7 @@ impl Iterator for PerfRecording {
             let bytes = filled.buffer.map_or_else(Bytes::new, BufferWriter::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
             let mut earlier = self.take_outer_parts();
-            earlier.extend(self.living_totals.take_due(&self.events));
+            earlier.extend(self.live_totals.take_due(&self.events));
             if earlier.is_empty() {
                 self.announced = self.announced.max(records.complete_before());
                 return Some(records);

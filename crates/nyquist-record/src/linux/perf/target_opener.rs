@@ -195,10 +195,10 @@ impl TargetOpener {
 
     pub(super) fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
         let limits = &self.limits;
-        let wanted = limits.plan();
-        if plan.sample_pages < wanted.sample_pages {
+        let requested = limits.plan();
+        if plan.sample_pages < requested.sample_pages {
             notices.push(Notice::SmallerRings {
-                wanted: wanted.sample_pages * limits.page,
+                requested: requested.sample_pages * limits.page,
                 given: plan.sample_pages * limits.page,
             });
         }
@@ -214,10 +214,10 @@ impl TargetOpener {
 }
 
 /// The requested CPUs, which must be online, or all online CPUs.
-pub(crate) fn requested_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
+pub(crate) fn requested_cpus(requested: &[u32]) -> Result<Vec<u32>, OpenError> {
     let online = cpus::online().map_err(system_error("the list of CPUs cannot be read"))?;
-    if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
+    if let Some(cpu) = requested.iter().find(|cpu| !online.contains(cpu)) {
         return Err(OpenError::NoSuchCpu { cpu: *cpu, online: format_cpu_list(&online) });
     }
-    Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
+    Ok(if requested.is_empty() { online } else { requested.to_vec() })
 }

@@ -99,13 +99,13 @@ impl CountedThreads {
 
 /// The CPU time of a living thread since it was recorded, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LivingThread {
+pub(crate) struct LiveThread {
     pid: Pid,
     tid: u32,
     cpu_time_ns: u64,
 }
 
-impl LivingThread {
+impl LiveThread {
     /// The thread's CPU time on all CPUs together.
     pub(crate) fn total(self, time: Timestamp) -> Event {
         let Self { pid, tid, cpu_time_ns } = self;
@@ -128,7 +128,7 @@ impl ThreadTotals {
 
     /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
     /// disabled.
-    pub(crate) fn of_living(&self, events: &OpenedEvents) -> Vec<LivingThread> {
+    pub(crate) fn of_live(&self, events: &OpenedEvents) -> Vec<LiveThread> {
         // Reading every process takes longer than all else at the end of a recording.
         if self.counted == CountedThreads::None || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
@@ -138,7 +138,7 @@ impl ThreadTotals {
             .into_iter()
             .flat_map(|pid| self.counted.cpu_times(pid).into_iter().map(move |(tid, time)| (pid, tid, time)));
         let unrecorded = self.unrecorded();
-        let used = |(pid, tid, time): (Pid, u32, u64)| LivingThread {
+        let used = |(pid, tid, time): (Pid, u32, u64)| LiveThread {
             pid,
             tid,
             cpu_time_ns: unrecorded.recorded(tid, time),
@@ -152,7 +152,7 @@ impl ThreadTotals {
         &self,
         events: &OpenedEvents,
         ended_threads: &EndedThreads,
-        living: Vec<LivingThread>,
+        live: Vec<LiveThread>,
         time: Timestamp,
     ) -> Vec<Event> {
         let mut totals = Vec::new();
@@ -170,10 +170,10 @@ impl ThreadTotals {
         }
         // A process that has ended and was not reaped is still in `/proc`.
         let has_ended = |tid| events.counters().iter().any(|it| it.tid == tid && events.has_ended(it));
-        let living: Vec<LivingThread> = living.into_iter().filter(|thread| !has_ended(thread.tid)).collect();
-        let rest = uncounted_time(events, ended_threads, &living);
+        let live: Vec<LiveThread> = live.into_iter().filter(|thread| !has_ended(thread.tid)).collect();
+        let rest = uncounted_time(events, ended_threads, &live);
         let holder = rest.and_then(|rest| holders.unused(rest));
-        totals.extend(living.into_iter().chain(holder).map(|thread| thread.total(time)));
+        totals.extend(live.into_iter().chain(holder).map(|thread| thread.total(time)));
         totals
     }
 
@@ -238,21 +238,21 @@ impl<'a> Holders<'a> {
 
     /// The only thread that ended without records of its counts while others of its counters live on, with its
     /// share of this time. It cannot have used more than it has lived.
-    fn unused(self, rest_ns: u64) -> Option<LivingThread> {
+    fn unused(self, rest_ns: u64) -> Option<LiveThread> {
         let [EndedThread { pid, tid, lifetime_ns }] = self.unused[..] else { return None };
         let cpu_time_ns = rest_ns.min(lifetime_ns.unwrap_or(u64::MAX));
-        (cpu_time_ns > 0).then_some(LivingThread { pid, tid, cpu_time_ns })
+        (cpu_time_ns > 0).then_some(LiveThread { pid, tid, cpu_time_ns })
     }
 }
 
 /// The time of living counters that neither living threads have used nor those whose ends have records; `None`
 /// if that of the living is not known.
-fn uncounted_time(events: &OpenedEvents, ended: &EndedThreads, living: &[LivingThread]) -> Option<u64> {
+fn uncounted_time(events: &OpenedEvents, ended: &EndedThreads, live: &[LiveThread]) -> Option<u64> {
     let counters = || events.counters().iter().filter(|counter| !events.has_ended(counter));
     let counted = counters().try_fold(0, |sum: u64, it| Some(sum.saturating_add(events.read(it).ok()?)))?;
     let known = counters().map(|counter| ended.count(counter.id)).fold(0, u64::saturating_add);
-    let used = living.iter().map(|thread| thread.cpu_time_ns).fold(known, u64::saturating_add);
-    (!living.is_empty()).then(|| counted.saturating_sub(used))
+    let used = live.iter().map(|thread| thread.cpu_time_ns).fold(known, u64::saturating_add);
+    (!live.is_empty()).then(|| counted.saturating_sub(used))
 }
 
 /// The CPU time of a counter's own thread, if none of its descendants lives.

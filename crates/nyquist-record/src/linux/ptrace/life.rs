@@ -218,9 +218,9 @@ impl Tracer {
         self.forget(tid, monotonic_ns());
         // A main thread ends after all others. The end of one that had ended before the attach is not
         // reported.
-        if self.living.contains(&pid) && !self.tasks.any_of(pid) {
-            self.living.retain(|living| *living != pid);
-            self.has_ended = self.living.is_empty();
+        if self.live.contains(&pid) && !self.tasks.any_of(pid) {
+            self.live.retain(|live| *live != pid);
+            self.has_ended = self.live.is_empty();
         }
         if !self.target.is_child(tid) {
             ptrace::reap(tid);

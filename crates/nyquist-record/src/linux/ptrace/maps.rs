@@ -101,7 +101,7 @@ impl Maps {
         if !signs.has_memory() {
             // The files of an ended main thread are empty, although others may live on in its process's
             // memory.
-            let shown_by = proc::living_thread(Pid(pid));
+            let shown_by = proc::live_thread(Pid(pid));
             self.shown_by = (shown_by != pid).then_some(shown_by);
             signs = Signs::of(shown_by);
         }

@@ -33,8 +33,8 @@ impl Tracer {
             // Resumes threads that are born meanwhile, so that they do not wait until all others are found.
             self.handle_all();
         }
-        self.living = named.iter().map(|pid| pid.0).filter(|pid| self.tasks.any_of(*pid)).collect();
-        if let (true, Some(pid)) = (self.living.is_empty(), named.first()) {
+        self.live = named.iter().map(|pid| pid.0).filter(|pid| self.tasks.any_of(*pid)).collect();
+        if let (true, Some(pid)) = (self.live.is_empty(), named.first()) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
         for task in self.tasks.all_mut().iter_mut().filter(|_| self.awaits_exec) {

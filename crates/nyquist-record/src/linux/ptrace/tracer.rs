@@ -121,7 +121,7 @@ pub(super) struct Tracer {
     /// Whether the recorded process has not called exec for the command yet.
     pub(super) awaits_exec: bool,
     /// The live processes whose end ends the recording.
-    pub(super) living: Vec<u32>,
+    pub(super) live: Vec<u32>,
     /// Whether all of them have ended.
     pub(super) has_ended: bool,
     sent_at: u64,
@@ -176,7 +176,7 @@ impl Tracer {
             ended_cpu_ns: 0,
             privileges: Privileges::new(plan.loses_privileges),
             awaits_exec,
-            living: Vec::new(),
+            live: Vec::new(),
             has_ended: false,
             sent_at: now,
             pause: PauseSwitch { requested: plan.paused, is_on: false },
@@ -396,10 +396,10 @@ impl Tracer {
             self.count_last_hold(tid);
         }
         self.send(now);
-        let living: u64 = self.tasks.all().iter().map(Tracee::used_ns).sum();
+        let live: u64 = self.tasks.all().iter().map(Tracee::used_ns).sum();
         TracerResult {
             reason: Some(reason),
-            total_cpu_time_ns: self.ended_cpu_ns + living,
+            total_cpu_time_ns: self.ended_cpu_ns + live,
             holds: self.holds.summary(&self.budget),
             left_running: self.tasks.all().iter().any(|task| !proc::has_ended(task.pid)),
             lost_privileges: self.privileges.lost,

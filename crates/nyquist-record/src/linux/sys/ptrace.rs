@@ -121,14 +121,14 @@ pub(crate) fn wait(mode: WaitMode) -> io::Result<Option<WaitResult>> {
 /// tracer has done this (`kernel/ptrace.c`, `looks_like_a_spurious_pid`).
 pub(crate) fn take_stop(tid: u32) {
     let options = libc::WSTOPPED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    // SAFETY: the kernel accepts a null pointer if no details are wanted.
+    // SAFETY: the kernel accepts a null pointer if no details are requested.
     unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
 }
 
 /// Reaps a traced thread that has ended, so that its parent is notified.
 pub(crate) fn reap(tid: u32) {
     let options = libc::WEXITED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    // SAFETY: the kernel accepts a null pointer if no details are wanted. A thread that is gone already needs
+    // SAFETY: the kernel accepts a null pointer if no details are requested. A thread that is gone already needs
     // no handling.
     unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
 }

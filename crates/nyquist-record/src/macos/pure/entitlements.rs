@@ -18,7 +18,7 @@ const SANDBOX: [&str; 2] = ["com.apple.security.app-sandbox", "com.apple.securit
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entitlements {
     /// Those that a copy has, too, as elements of a property list.
-    kept: String,
+    retained: String,
     /// The names of those that only the program's developer can give.
     pub(crate) lost: Vec<String>,
     /// Whether the program runs in a sandbox.
@@ -60,7 +60,7 @@ impl Entitlements {
             return;
         }
         if name.starts_with(UNRESTRICTED) {
-            self.kept.push_str(element);
+            self.retained.push_str(element);
         } else {
             self.lost.push(name.to_owned());
         }
@@ -68,7 +68,7 @@ impl Entitlements {
 
     /// The property list of a copy that allows debuggers.
     pub(crate) fn of_copy(&self) -> String {
-        property_list(&self.kept, &[GET_TASK_ALLOW])
+        property_list(&self.retained, &[GET_TASK_ALLOW])
     }
 }
 

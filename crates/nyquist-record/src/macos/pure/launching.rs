@@ -6,8 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::refusal::{self, ProgramFacts};
-use crate::suspend::system::SamplingRefusal;
+use super::denied::{self, ProgramFacts};
+use crate::suspend::system::SamplingDenied;
 
 /// The calls of the system that launching needs.
 pub(crate) trait LaunchCalls {
@@ -56,7 +56,7 @@ pub(crate) enum NotLaunched {
     /// The program cannot be executed.
     Exec(io::Error),
     /// It may not be sampled.
-    Refused(SamplingRefusal),
+    Refused(SamplingDenied),
 }
 
 /// A program's process.
@@ -80,18 +80,18 @@ pub(crate) fn launch<M: LaunchCalls>(
             ProgramFacts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts }
         }
         // A copy would be signed validly and run, which the program does not.
-        StartedChild::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
+        StartedChild::Ended => return refused(denied::of_ended(&program.to_string_lossy())),
     };
     // A copy of a program of the system would not be what the user has requested. One of a program that gets the
     // rights of its owner would run as the user and do something else. A script is run by another program, so
     // that a copy of the script allows nothing.
     let is_it = facts.path.as_deref().is_none_or(|path| machine.is_same(path, program));
     if facts.is_protected() || facts.changes_rights() || !is_it {
-        return refused(refusal::of_program(&facts, None));
+        return refused(denied::of_program(&facts, None));
     }
     let SignedCopy { path, copy, lost } = match machine.signed_copy(program) {
         Ok(copy) => copy,
-        Err(why) => return refused(refusal::of_program(&facts, Some(&why))),
+        Err(why) => return refused(denied::of_program(&facts, Some(&why))),
     };
     let why = match start(machine, &path)? {
         StartedChild::Granted(child) => {
@@ -102,11 +102,11 @@ pub(crate) fn launch<M: LaunchCalls>(
         StartedChild::Ended => "the system has ended it before it ran",
     };
     // That the program is hardened is not what the copy fails for.
-    refused(refusal::of_program(&ProgramFacts { code_flags: None, ..facts }, Some(why)))
+    refused(denied::of_program(&ProgramFacts { code_flags: None, ..facts }, Some(why)))
 }
 
-fn refused<T>(refusal: SamplingRefusal) -> Result<T, NotLaunched> {
-    Err(NotLaunched::Refused(refusal))
+fn refused<T>(denied: SamplingDenied) -> Result<T, NotLaunched> {
+    Err(NotLaunched::Refused(denied))
 }
 
 /// Starts a program. If it may not be sampled, ends it.
@@ -229,9 +229,9 @@ mod tests {
         }
     }
 
-    fn refusal(machine: &mut SimulatedLaunch, program: &str) -> String {
+    fn denied(machine: &mut SimulatedLaunch, program: &str) -> String {
         let result = launch(machine, Path::new(program));
-        let Err(NotLaunched::Refused(SamplingRefusal::Refused { reason, .. })) = result else {
+        let Err(NotLaunched::Refused(SamplingDenied::Refused { reason, .. })) = result else {
             panic!("{result:?}")
         };
         assert_eq!(machine.waiting.get(), 0, "a process that is not recorded is ended");
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn programs_of_the_system_are_not_copied() {
         let mut machine = SimulatedLaunch { granted: vec![COPY], ..SimulatedLaunch::default() };
-        let reason = refusal(&mut machine, "/bin/ls");
+        let reason = denied(&mut machine, "/bin/ls");
         assert!(reason.contains("SIP") && reason.contains("/bin/ls"), "{reason}");
         assert_eq!(machine.done.len(), 1);
     }
@@ -267,10 +267,10 @@ mod tests {
     #[test]
     fn a_script_names_the_systems_interpreter() {
         let mut machine = SimulatedLaunch { interpreter: Some("/bin/sh"), ..SimulatedLaunch::default() };
-        let reason = refusal(&mut machine, "/home/script");
+        let reason = denied(&mut machine, "/home/script");
         assert!(reason.contains("/bin/sh"), "{reason}");
         machine.interpreter = Some("/opt/python");
-        assert!(refusal(&mut machine, "/home/script").contains("/opt/python"));
+        assert!(denied(&mut machine, "/home/script").contains("/opt/python"));
         assert!(machine.done.iter().all(|done| !done.starts_with("sign")));
     }
 
@@ -281,7 +281,7 @@ mod tests {
             signing_error: Some("codesign cannot be run"),
             ..SimulatedLaunch::default()
         };
-        let reason = refusal(&mut machine, "/home/app");
+        let reason = denied(&mut machine, "/home/app");
         assert!(reason.contains("hardened") && reason.ends_with("codesign cannot be run"), "{reason}");
     }
 
@@ -289,7 +289,7 @@ mod tests {
     fn a_refused_copy_leads_to_setup() {
         let mut machine = SimulatedLaunch { code_flags: RUNTIME, ..SimulatedLaunch::default() };
         let result = launch(&mut machine, Path::new("/home/app"));
-        let Err(NotLaunched::Refused(SamplingRefusal::Refused { advice, .. })) = result else {
+        let Err(NotLaunched::Refused(SamplingDenied::Refused { advice, .. })) = result else {
             panic!("{result:?}")
         };
         assert!(advice.unwrap().contains("nyquist setup"));
@@ -318,7 +318,7 @@ mod tests {
         for mode in [0o4755, 0o2755] {
             let mut machine =
                 SimulatedLaunch { mode: Some(mode), granted: vec![COPY], ..SimulatedLaunch::default() };
-            let reason = refusal(&mut machine, "/home/app");
+            let reason = denied(&mut machine, "/home/app");
             assert!(reason.contains("setuid") && reason.contains("/home/app"), "{reason}");
             assert_eq!(machine.done, ["start /home/app"]);
         }
@@ -328,7 +328,7 @@ mod tests {
     fn no_copy_is_made_of_a_program_that_was_killed() {
         let mut machine =
             SimulatedLaunch { ended: vec!["/home/app"], granted: vec![COPY], ..SimulatedLaunch::default() };
-        let reason = refusal(&mut machine, "/home/app");
+        let reason = denied(&mut machine, "/home/app");
         assert!(reason.contains("ended it before it ran"), "{reason}");
         assert_eq!(machine.done, ["start /home/app"]);
     }
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_copy_that_the_system_ends_is_reported() {
         let mut machine = SimulatedLaunch { ended: vec![COPY], ..SimulatedLaunch::default() };
-        let reason = refusal(&mut machine, "/home/app");
+        let reason = denied(&mut machine, "/home/app");
         assert!(reason.ends_with("because the system has ended it before it ran"), "{reason}");
     }
 

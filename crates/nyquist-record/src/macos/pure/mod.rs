@@ -3,6 +3,7 @@
 pub(crate) mod child;
 #[cfg(unix)]
 pub(crate) mod copies;
+pub(crate) mod denied;
 pub(crate) mod entitlements;
 pub(crate) mod images;
 pub(crate) mod launching;
@@ -12,7 +13,6 @@ pub(crate) mod names;
 pub(crate) mod opening;
 pub(crate) mod process_status;
 pub(crate) mod program_file;
-pub(crate) mod refusal;
 pub(crate) mod senders;
 pub(crate) mod signing;
 pub(crate) mod status;

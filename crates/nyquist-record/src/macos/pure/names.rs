@@ -5,13 +5,13 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a process has a wanted name: that of its program's file, or the one that it goes by.
-pub(crate) fn has_wanted_name(
+/// Whether a process has a requested name: that of its program's file, or the one that it goes by.
+pub(crate) fn has_requested_name(
     path: Option<&str>,
     name: impl FnOnce() -> Option<String>,
-    is_wanted: impl Fn(&str) -> bool,
+    is_requested: impl Fn(&str) -> bool,
 ) -> bool {
-    path.map(file_name).is_some_and(&is_wanted) || name().is_some_and(|name| is_wanted(&name))
+    path.map(file_name).is_some_and(&is_requested) || name().is_some_and(|name| is_requested(&name))
 }
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod tests {
     fn a_process_has_its_files_or_its_own_name() {
         let check = |path: Option<&str>, name: Option<&str>, expected| {
             let name = || name.map(str::to_owned);
-            assert_eq!(has_wanted_name(path, name, |name| name == "app"), expected, "{path:?}");
+            assert_eq!(has_requested_name(path, name, |name| name == "app"), expected, "{path:?}");
         };
         check(Some("/a b/app"), None, true);
         check(Some("app"), None, true);

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::denied::{self, ProgramFacts};
 use super::process_status::ProcessStatus;
-use super::refusal::{self, ProgramFacts};
-use crate::suspend::system::SamplingRefusal;
+use crate::suspend::system::SamplingDenied;
 
 /// System calls that list processes and open their tasks, as a trait for tests.
 pub(crate) trait TaskCalls {
@@ -32,12 +32,12 @@ pub(crate) struct OpenedProcess<T> {
     /// Its task. The process gets another one when it executes another program.
     task: RefCell<Arc<T>>,
     /// Whether its task has become another one since the last check, or why that one is refused.
-    has_new_program: RefCell<Result<bool, SamplingRefusal>>,
+    has_new_program: RefCell<Result<bool, SamplingDenied>>,
 }
 
 /// What is known of a process that lives.
-pub(crate) fn living(tasks: &impl TaskCalls, pid: u32) -> Result<ProcessStatus, SamplingRefusal> {
-    tasks.known(pid).filter(|known| !known.has_ended).ok_or(SamplingRefusal::Gone)
+pub(crate) fn live(tasks: &impl TaskCalls, pid: u32) -> Result<ProcessStatus, SamplingDenied> {
+    tasks.known(pid).filter(|known| !known.has_ended).ok_or(SamplingDenied::Gone)
 }
 
 /// Opens a process. `own` is the number of this process.
@@ -45,9 +45,9 @@ pub(crate) fn open<S: TaskCalls>(
     tasks: &S,
     own: u32,
     pid: u32,
-) -> Result<OpenedProcess<S::Task>, SamplingRefusal> {
+) -> Result<OpenedProcess<S::Task>, SamplingDenied> {
     if tasks.known(own).is_some_and(|own| own.is_translated) {
-        return Err(refusal::of_translated_nyquist());
+        return Err(denied::of_translated_nyquist());
     }
     let (began, task) = open_task(tasks, pid)?;
     Ok(OpenedProcess {
@@ -59,15 +59,15 @@ pub(crate) fn open<S: TaskCalls>(
 }
 
 /// The task of a process, and when the process was started.
-fn open_task<S: TaskCalls>(tasks: &S, pid: u32) -> Result<(u64, S::Task), SamplingRefusal> {
-    let known = living(tasks, pid)?;
+fn open_task<S: TaskCalls>(tasks: &S, pid: u32) -> Result<(u64, S::Task), SamplingDenied> {
+    let known = live(tasks, pid)?;
     if known.is_translated || !known.has_64_bits {
-        return Err(refusal::of_other_code(pid, known.is_translated));
+        return Err(denied::of_other_code(pid, known.is_translated));
     }
     match tasks.task(pid) {
         Some(task) => Ok((known.began, task)),
         // It may have ended meanwhile, which is no refusal.
-        None => living(tasks, pid).and_then(|_| Err(refusal::of_process(pid, &tasks.facts(pid)))),
+        None => live(tasks, pid).and_then(|_| Err(denied::of_process(pid, &tasks.facts(pid)))),
     }
 }
 
@@ -89,23 +89,23 @@ impl<T> OpenedProcess<T> {
                 *self.has_new_program.borrow_mut() = Ok(true);
                 threads
             }
-            Err(refusal @ SamplingRefusal::Refused { .. }) => {
-                *self.has_new_program.borrow_mut() = Err(refusal);
+            Err(denied @ SamplingDenied::Refused { .. }) => {
+                *self.has_new_program.borrow_mut() = Err(denied);
                 Vec::new()
             }
             // It has ended.
-            Ok(_) | Err(SamplingRefusal::Gone) => Vec::new(),
+            Ok(_) | Err(SamplingDenied::Gone) => Vec::new(),
         }
     }
 
     /// Whether its task was another one when its threads were last listed, or why that one is refused.
-    pub(crate) fn take_new_program(&self) -> Result<bool, SamplingRefusal> {
+    pub(crate) fn take_new_program(&self) -> Result<bool, SamplingDenied> {
         self.has_new_program.replace(Ok(false))
     }
 
     /// Whether it has ended. Its number may be another process's by now.
     pub(crate) fn has_ended(&self, tasks: &impl TaskCalls) -> bool {
-        !living(tasks, self.pid).is_ok_and(|known| known.began == self.began)
+        !live(tasks, self.pid).is_ok_and(|known| known.began == self.began)
     }
 }
 
@@ -162,12 +162,12 @@ mod tests {
         }
     }
 
-    fn reason<T: std::fmt::Debug>(result: Result<T, SamplingRefusal>) -> String {
-        let Err(SamplingRefusal::Refused { reason, .. }) = result else { panic!("{result:?}") };
+    fn reason<T: std::fmt::Debug>(result: Result<T, SamplingDenied>) -> String {
+        let Err(SamplingDenied::Refused { reason, .. }) = result else { panic!("{result:?}") };
         reason
     }
 
-    fn open_it(system: &SimulatedTasks) -> Result<OpenedProcess<u32>, SamplingRefusal> {
+    fn open_it(system: &SimulatedTasks) -> Result<OpenedProcess<u32>, SamplingDenied> {
         open(system, OWN, PID)
     }
 
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn a_process_that_ends_meanwhile_is_gone() {
         let system = SimulatedTasks { ends: true, ..simulated() };
-        assert_eq!(open_it(&system).map(drop), Err(SamplingRefusal::Gone), "it is not refused");
+        assert_eq!(open_it(&system).map(drop), Err(SamplingDenied::Gone), "it is not refused");
         system.status.set(None);
-        assert_eq!(open_it(&system).map(drop), Err(SamplingRefusal::Gone));
+        assert_eq!(open_it(&system).map(drop), Err(SamplingDenied::Gone));
     }
 
     #[test]

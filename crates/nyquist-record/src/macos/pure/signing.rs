@@ -62,19 +62,19 @@ pub(crate) fn sign_copy(codesign: &mut impl Codesign, copy: &Path) -> Result<Vec
 fn entitlements_of(codesign: &mut impl Codesign, file: &Path) -> Result<Entitlements, String> {
     // The second form is for macOS 11, which does not know the first.
     let forms: [&[&str]; 2] = [&["-", "--xml"], &[":-"]];
-    let mut said = CodesignOutput::default();
+    let mut printed = CodesignOutput::default();
     for form in forms {
         let words = ["--display", "--entitlements"].iter().chain(form).map(OsString::from);
-        said = run(codesign, &words.chain([file.into()]).collect::<Vec<_>>())?;
-        if said.has_succeeded {
-            let list = String::from_utf8_lossy(&said.output);
+        printed = run(codesign, &words.chain([file.into()]).collect::<Vec<_>>())?;
+        if printed.has_succeeded {
+            let list = String::from_utf8_lossy(&printed.output);
             return Entitlements::of(&list).ok_or_else(|| "its entitlements cannot be read".to_owned());
         }
-        if said.errors.trim_end().ends_with(NOT_SIGNED) {
+        if printed.errors.trim_end().ends_with(NOT_SIGNED) {
             return Ok(Entitlements::default());
         }
     }
-    Err(complaint(&said))
+    Err(complaint(&printed))
 }
 
 fn sign(codesign: &mut impl Codesign, file: &Path, entitlements: &str) -> Result<(), String> {
@@ -83,16 +83,16 @@ fn sign(codesign: &mut impl Codesign, file: &Path, entitlements: &str) -> Result
     let words =
         ["--sign", "-", "--force", "--preserve-metadata=identifier", "--entitlements"].map(OsString::from);
     let words = words.into_iter().chain([entitlements, file.into()]);
-    let said = run(codesign, &words.collect::<Vec<_>>())?;
-    if said.has_succeeded { Ok(()) } else { Err(complaint(&said)) }
+    let printed = run(codesign, &words.collect::<Vec<_>>())?;
+    if printed.has_succeeded { Ok(()) } else { Err(complaint(&printed)) }
 }
 
 fn run(codesign: &mut impl Codesign, arguments: &[OsString]) -> Result<CodesignOutput, String> {
     codesign.run(arguments).map_err(|error| format!("codesign cannot be run: {error}"))
 }
 
-fn complaint(said: &CodesignOutput) -> String {
-    format!("codesign says: {}", said.errors.lines().next_back().unwrap_or("nothing"))
+fn complaint(printed: &CodesignOutput) -> String {
+    format!("codesign says: {}", printed.errors.lines().next_back().unwrap_or("nothing"))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl EtwSession {
         let machine = WindowsMachine { stop, named: handles };
         let by_suspending = *target != RecordingTarget::Machine;
         let ready = StartedSession::open(KernelSession::new(), machine, plan)
-            .map_err(|refusal| OpenError::Etw { refusal, by_suspending })?;
+            .map_err(|denied| OpenError::Etw { denied, by_suspending })?;
         let interval_ns = ready.interval_ns().max(1);
         Ok(Self { ready, waits, rate_hz: rate_of(interval_ns), interval_ns })
     }

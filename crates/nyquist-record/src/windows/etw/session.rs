@@ -14,7 +14,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 
 use crate::etw::{
-    EtwRefusal, EventDelivery, EventSink, SessionLosses, SessionSettings, StackWalk, TraceSession,
+    EtwDenied, EventDelivery, EventSink, SessionLosses, SessionSettings, StackWalk, TraceSession,
     interval_within, name_of, stale,
 };
 use crate::windows::listing::ProcessListing;
@@ -43,9 +43,9 @@ impl KernelSession {
 impl TraceSession for KernelSession {
     type Delivery = Consumer;
 
-    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwRefusal> {
+    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwDenied> {
         privilege::enable(Privilege::SystemProfile)
-            .map_err(|_| if is_wine() { EtwRefusal::Wine } else { EtwRefusal::NotAdministrator })?;
+            .map_err(|_| if is_wine() { EtwDenied::Wine } else { EtwDenied::NotAdministrator })?;
         stop_stale();
         let (one, other) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
         let session = NewSession {
@@ -55,23 +55,23 @@ impl TraceSession for KernelSession {
             cpus: cpus(),
         };
         let handle =
-            control::start(&session).map_err(|source| refusal("no session can be started", source))?;
+            control::start(&session).map_err(|source| denied("no session can be started", source))?;
         self.handle = Some(handle);
         Ok(())
     }
 
-    fn events(&mut self, sink: EventSink) -> Result<Consumer, EtwRefusal> {
+    fn events(&mut self, sink: EventSink) -> Result<Consumer, EtwDenied> {
         let opened = Consumer::open(&self.name, sink);
         opened.map_err(|source| {
-            if is_wine() { EtwRefusal::Wine } else { refusal("the session's events cannot be read", source) }
+            if is_wine() { EtwDenied::Wine } else { denied("the session's events cannot be read", source) }
         })
     }
 
-    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal> {
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwDenied> {
         let walks: Vec<_> = settings.stack_walks().into_iter().map(kind_of).collect();
         if let Some(handle) = self.handle {
             control::walk_stacks(handle, &walks)
-                .map_err(|source| refusal("the kernel walks no stacks", source))?;
+                .map_err(|source| denied("the kernel walks no stacks", source))?;
         }
         let allowed = control::sources().ok().and_then(|sources| control::allowed_ns(&sources));
         let requested_ns = settings.interval_ns;
@@ -79,8 +79,8 @@ impl TraceSession for KernelSession {
             allowed.as_ref().map_or(requested_ns, |allowed| interval_within(requested_ns, allowed));
         self.interval_before_ns = control::interval_ns().ok();
         control::set_interval_ns(interval_ns).map_err(|source| match source.raw_os_error() {
-            Some(code) if code as u32 == ERROR_ACCESS_DENIED => EtwRefusal::NotAdministrator,
-            _ => EtwRefusal::Interval {
+            Some(code) if code as u32 == ERROR_ACCESS_DENIED => EtwDenied::NotAdministrator,
+            _ => EtwDenied::Interval {
                 requested_ns,
                 least_ns: allowed.map(|allowed| *allowed.start()),
                 source,
@@ -109,8 +109,8 @@ impl Drop for KernelSession {
 }
 
 impl EventDelivery for Consumer {
-    fn run(self) -> Result<(), EtwRefusal> {
-        Self::run(self).map_err(|source| refusal("the session's events are not delivered", source))
+    fn run(self) -> Result<(), EtwDenied> {
+        Self::run(self).map_err(|source| denied("the session's events are not delivered", source))
     }
 }
 
@@ -145,11 +145,11 @@ fn kind_of(walk: StackWalk) -> (Guid, u8) {
     }
 }
 
-fn refusal(what: &'static str, source: io::Error) -> EtwRefusal {
+fn denied(what: &'static str, source: io::Error) -> EtwDenied {
     match source.raw_os_error().map(|code| code as u32) {
-        Some(ERROR_ACCESS_DENIED) => EtwRefusal::NotAdministrator,
-        Some(ERROR_NO_SYSTEM_RESOURCES | ERROR_NOT_ENOUGH_MEMORY) => EtwRefusal::NoSession,
-        _ => EtwRefusal::System { what, source },
+        Some(ERROR_ACCESS_DENIED) => EtwDenied::NotAdministrator,
+        Some(ERROR_NO_SYSTEM_RESOURCES | ERROR_NOT_ENOUGH_MEMORY) => EtwDenied::NoSession,
+        _ => EtwDenied::System { what, source },
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
         let (sink, _sunk) = EventSink::new();
         match started.and_then(|()| session.events(sink)) {
             Ok(_) => assert!(!is_wine()),
-            Err(EtwRefusal::Wine) => assert!(is_wine()),
-            Err(refusal) => assert!(!is_wine(), "{refusal}"),
+            Err(EtwDenied::Wine) => assert!(is_wine()),
+            Err(denied) => assert!(!is_wine(), "{denied}"),
         }
         session.stop();
     }

@@ -57,17 +57,17 @@ pub(super) fn as_debugger<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> 
 
 fn set(privilege: Privilege, attributes: u32) -> io::Result<()> {
     let token = own_token()?;
-    let mut wanted = LUID_AND_ATTRIBUTES { Attributes: attributes, ..Default::default() };
+    let mut requested = LUID_AND_ATTRIBUTES { Attributes: attributes, ..Default::default() };
     // SAFETY: the name is a constant that ends with a zero, and the identifier lives through the call.
-    check(unsafe { LookupPrivilegeValueW(ptr::null(), privilege.name(), &raw mut wanted.Luid) })?;
-    let wanted = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [wanted] };
+    check(unsafe { LookupPrivilegeValueW(ptr::null(), privilege.name(), &raw mut requested.Luid) })?;
+    let requested = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [requested] };
     // SAFETY: the handle is open, the structure has as many privileges as it states, and null pointers mean that
     // the former state is not returned.
     let adjusted = check(unsafe {
         AdjustTokenPrivileges(
             token.as_raw_handle(),
             0,
-            &raw const wanted,
+            &raw const requested,
             0,
             ptr::null_mut(),
             ptr::null_mut(),

@@ -107,14 +107,14 @@ pub(super) fn nanoseconds(time: FILETIME) -> u64 {
 /// The kind of processor that a process's code is for; `None` if the system does not provide it. Translated programs are
 /// distinguished from native ones only since Windows 11, which is the first that translates 64-bit programs.
 pub(crate) fn machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
-    stated_machine(process).or_else(|| {
+    provided_machine(process).or_else(|| {
         let [process, native] = emulated_and_native(process.as_raw_handle())?;
         is_known(process).or(is_known(native))
     })
 }
 
 /// The same as Windows 11 states it.
-fn stated_machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
+fn provided_machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
     type GetProcessInformation =
         unsafe extern "system" fn(HANDLE, PROCESS_INFORMATION_CLASS, *mut c_void, u32) -> BOOL;
     static FUNCTION: OnceLock<Option<GetProcessInformation>> = OnceLock::new();

@@ -28,11 +28,11 @@ pub(crate) fn read(buffer: &mut Vec<u8>) -> usize {
                 ptr::from_mut(&mut len),
             )
         };
-        let wanted = (len as usize).max(buffer.len()) + SPARE_BYTES;
+        let requested = (len as usize).max(buffer.len()) + SPARE_BYTES;
         match status {
             STATUS_SUCCESS => return (len as usize).min(buffer.len()),
-            STATUS_INFO_LENGTH_MISMATCH | STATUS_BUFFER_TOO_SMALL if wanted <= MAX_BYTES => {
-                buffer.resize(wanted, 0);
+            STATUS_INFO_LENGTH_MISMATCH | STATUS_BUFFER_TOO_SMALL if requested <= MAX_BYTES => {
+                buffer.resize(requested, 0);
             }
             _ => return 0,
         }

@@ -240,12 +240,13 @@ impl MangledNameReader<'_> {
             let letter = self.peek();
             if letter.is_ascii_alphabetic() {
                 self.at += 1;
-                let kept = self.substitutions.get(usize::from(letter.to_ascii_lowercase() - b'a'))?.clone();
-                self.push_again(&kept, repeat.take())?;
+                let retained =
+                    self.substitutions.get(usize::from(letter.to_ascii_lowercase() - b'a'))?.clone();
+                self.push_again(&retained, repeat.take())?;
                 if letter.is_ascii_uppercase() {
-                    return Some(kept);
+                    return Some(retained);
                 }
-                self.push(kept)?;
+                self.push(retained)?;
             } else if self.next_if(b'_') {
                 let number = repeat.take().map_or(26, |number: usize| number.saturating_add(27));
                 return self.substitutions.get(number).cloned();

@@ -38,8 +38,8 @@ pub(super) struct EpiloguePattern {
     has_allocation: bool,
     /// The distances from the function's end at which epilogues begin, if the info states them, and the size
     /// of epilogues.
-    stated: Vec<u32>,
-    stated_size: u32,
+    declared: Vec<u32>,
+    declared_size: u32,
 }
 
 impl EpiloguePattern {
@@ -59,23 +59,30 @@ impl EpiloguePattern {
             bytes.push(0x58 | register & 7);
         }
         let has_allocation = info.steps.iter().any(|step| matches!(step.operation, Operation::Allocate(_)));
-        let (stated, stated_size) = (info.epilogues.clone(), info.epilogue_size);
+        let (declared, declared_size) = (info.epilogues.clone(), info.epilogue_size);
         let moves = has_allocation || !pops.is_empty();
-        (moves && pops.len() <= MAX_POPS).then_some(Self { pops, bytes, has_allocation, stated, stated_size })
+        (moves && pops.len() <= MAX_POPS).then_some(Self {
+            pops,
+            bytes,
+            has_allocation,
+            declared,
+            declared_size,
+        })
     }
 
     /// The epilogues in a function's code from the end of its prologue on, in order.
     pub(super) fn find(&self, code: &[u8], prologue: usize) -> Vec<Epilogue> {
         let mut found = Vec::new();
-        let mut stated: Vec<_> =
-            self.stated.iter().filter_map(|distance| code.len().checked_sub(*distance as usize)).collect();
-        stated.sort_unstable();
+        let mut declared: Vec<_> =
+            self.declared.iter().filter_map(|distance| code.len().checked_sub(*distance as usize)).collect();
+        declared.sort_unstable();
         let mut at = prologue;
         while let Some(start) = self.next_candidate(code, at) {
             at = start + 1;
             let after_pops = start + self.bytes.len();
             let Some(len) = leaving_instruction(code, after_pops) else { continue };
-            if self.is_stated(&stated, start) || !self.has_allocation || gives_back(code, prologue, start) {
+            if self.is_declared(&declared, start) || !self.has_allocation || gives_back(code, prologue, start)
+            {
                 let end = after_pops + len;
                 found.push(Epilogue { places: self.places(start), end });
                 at = end;
@@ -106,10 +113,10 @@ impl EpiloguePattern {
         found.map(|at| from + at)
     }
 
-    fn is_stated(&self, stated: &[usize], offset: usize) -> bool {
-        let after = stated.partition_point(|start| *start <= offset);
-        let start = after.checked_sub(1).and_then(|index| stated.get(index));
-        start.is_some_and(|start| offset - start < self.stated_size as usize)
+    fn is_declared(&self, declared: &[usize], offset: usize) -> bool {
+        let after = declared.partition_point(|start| *start <= offset);
+        let start = after.checked_sub(1).and_then(|index| declared.get(index));
+        start.is_some_and(|start| offset - start < self.declared_size as usize)
     }
 
     /// The rule if `words` words, which are the pushes that were not popped yet, are before the return

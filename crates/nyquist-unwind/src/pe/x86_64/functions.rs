@@ -162,12 +162,12 @@ impl<S: ByteSource> X64Compiler<'_, S> {
         // If a function's code cannot be read, no epilogues are found.
         let code = self.image.get(entry.start, entry.end - entry.start).unwrap_or_default();
         self.functions.ranges.push(RuntimeFunction { start: entry.start, end: entry.end, frame: *frame });
-        let Some(kept) = self.functions.frames.get(*frame as usize) else { return Ok(()) };
-        let steps = &self.functions.steps[kept.steps.start as usize..kept.steps.end as usize];
+        let Some(retained) = self.functions.frames.get(*frame as usize) else { return Ok(()) };
+        let steps = &self.functions.steps[retained.steps.start as usize..retained.steps.end as usize];
         self.builder.begin(entry.start);
-        let prologue = prologue_rows(entry, kept, steps, &mut self.builder);
+        let prologue = prologue_rows(entry, retained, steps, &mut self.builder);
         if let Some(pattern) = pattern {
-            epilogue_rows(entry, kept.body, pattern, code, prologue, &mut self.builder);
+            epilogue_rows(entry, retained.body, pattern, code, prologue, &mut self.builder);
         }
         self.builder.end(entry.end);
         Ok(())

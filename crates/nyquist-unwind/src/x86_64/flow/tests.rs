@@ -216,7 +216,7 @@ fn bytes_that_are_no_instructions_have_no_rows() {
 
 #[test]
 fn an_aligned_stack_is_left_by_the_kept_pointer() {
-    let kept = |kind, low, high, saved: Option<i64>| {
+    let saved_sp = |kind, low, high, saved: Option<i64>| {
         let operand = Rule::halves(low, high).unwrap();
         match saved {
             None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0).unwrap(),
@@ -233,8 +233,8 @@ fn an_aligned_stack_is_left_by_the_kept_pointer() {
         &[
             (0, sp(1, None)),
             (10, sp(33, None)),
-            (14, kept(CfaKind::Register, 8, 0, None)),
-            (22, kept(CfaKind::AtStackPointer, 192, 8, None)),
+            (14, saved_sp(CfaKind::Register, 8, 0, None)),
+            (22, saved_sp(CfaKind::AtStackPointer, 192, 8, None)),
             (35, sp(1, None)),
         ],
     );
@@ -246,7 +246,7 @@ fn an_aligned_stack_is_left_by_the_kept_pointer() {
         &[
             (0, sp(1, None)),
             (1, sp(2, Some(2))),
-            (8, kept(CfaKind::Register, 16, 11, Some(2))),
+            (8, saved_sp(CfaKind::Register, 16, 11, Some(2))),
             (17, sp(2, Some(2))),
             (18, sp(1, None)),
         ],

@@ -35,7 +35,7 @@ pub(super) struct RecordArgs {
     /// Sampling rate, in Hz
     #[arg(short, long, default_value = "1000")]
     pub(super) rate: f64,
-    /// Limit the recorded time to so many seconds
+    /// Limit the recorded time, in seconds
     #[arg(short, long)]
     pub(super) duration: Option<f64>,
     /// How many times to run the command
@@ -140,7 +140,7 @@ pub(super) struct ProfileArgs {
     /// A marker for each context switch
     #[arg(long)]
     pub(super) cswitch_markers: bool,
-    /// Put so many arguments into the names of processes
+    /// Put N arguments into the names of processes
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = 0, default_missing_value = "100")]
     pub(super) include_args: usize,
     /// Put symbols into the profile, which always happens

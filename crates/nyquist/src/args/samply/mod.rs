@@ -1,10 +1,10 @@
 //! samply's command line, for scripts and tools that call samply. It is used if this program is called under
 //! the name `samply`.
 
+mod argv;
 mod definition;
-mod words;
 
-use crate::args::refusal::refused;
+use crate::args::usage_error::refused;
 use crate::args::{Cli, Verbosity};
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -20,12 +20,12 @@ pub(crate) fn is_samply(called_as: &OsString) -> bool {
 }
 
 /// Reads samply's words as nyquist's. For options that cannot be followed there is an error or a message.
-pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
-    let typed: Vec<_> = words.collect();
+pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
+    let typed: Vec<_> = argv.collect();
     let refused = |error| refused(&error, &SamplyCli::command(), &typed[1..]);
     let samply = SamplyCli::try_parse_from(&typed).map_err(refused)?;
-    let words = samply.command.words(Printer::new(Verbosity::default()))?;
-    Cli::try_parse_from(words).map_err(|mut error| {
+    let argv = samply.command.argv(Printer::new(Verbosity::default()))?;
+    Cli::try_parse_from(argv).map_err(|mut error| {
         // The syntax of nyquist's arguments differs from samply's.
         error.remove(ContextKind::Usage);
         refused(error)
@@ -39,8 +39,8 @@ mod tests {
     use nyquist_profile::firefox::FormatVersion;
 
     fn parsed(line: &str) -> Result<Command, Failure> {
-        let words = std::iter::once("samply").chain(line.split_whitespace());
-        parse(words.map(OsString::from)).map(|cli| cli.command)
+        let argv = std::iter::once("samply").chain(line.split_whitespace());
+        parse(argv.map(OsString::from)).map(|cli| cli.command)
     }
 
     fn record(line: &str) -> crate::args::RecordArgs {

@@ -18,7 +18,7 @@ use std::path::Path;
 /// The variable of the loader with the libraries that it loads first.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Fails if allocations are wanted of what runs already.
+/// Fails if allocations are requested of what runs already.
 pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
     if !args.alloc || (args.target.is_command() && !args.command.is_empty()) {
         return Ok(());

@@ -21,8 +21,8 @@ pub(super) fn command_lines_of_running(profile: &Profile, targets: &Targets) -> 
 }
 
 fn command_line(pid: u32, targets: &Targets) -> String {
-    let words = targets.command_line(Pid(pid));
-    String::from_utf8_lossy(&words).replace('\0', " ")
+    let argv = targets.command_line(Pid(pid));
+    String::from_utf8_lossy(&argv).replace('\0', " ")
 }
 
 #[cfg(test)]

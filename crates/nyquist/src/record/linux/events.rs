@@ -8,10 +8,10 @@ use nyquist_record::linux::event_names::{EventSources, SampleInterval, parse};
 
 /// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
 /// wait.
-pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
+pub(super) fn recorded_events(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
     let interval = args.events.count.map(SampleInterval::Period);
-    let mut wanted: Vec<RecordedEvent> = Vec::new();
+    let mut recorded_events: Vec<RecordedEvent> = Vec::new();
     for requested in &args.events.requested {
         let events = parse(&requested.text, &sources).map_err(|error| event_failure(&error))?;
         for event in events {
@@ -19,14 +19,14 @@ pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
                 let text = format!("--filter is for tracepoints, and `{}` is none", event.name);
                 return Err(Failure::new(text).status(NOT_UNDERSTOOD));
             }
-            let is_new = !wanted.iter().any(|other| other.event.name == event.name);
+            let is_new = !recorded_events.iter().any(|other| other.event.name == event.name);
             let mut recorded = RecordedEvent::new(event, interval, args.rate, &sources);
             recorded.filter.clone_from(&requested.filter);
-            wanted.extend(is_new.then_some(recorded));
+            recorded_events.extend(is_new.then_some(recorded));
         }
     }
     if args.off_cpu {
-        wanted.extend(RecordedEvent::of_waits(&sources));
+        recorded_events.extend(RecordedEvent::of_waits(&sources));
     }
-    Ok(wanted)
+    Ok(recorded_events)
 }

@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
         allocations::check(args)?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
-        Ok(Self { args, events: events::wanted(args)?, may_read_other_processes, save_signal })
+        Ok(Self { args, events: events::recorded_events(args)?, may_read_other_processes, save_signal })
     }
 
     /// Records all runs of the command, or running processes.
@@ -91,19 +91,18 @@ impl<'a> Plan<'a> {
 /// Records the processes that the command left running, if a duration was given that is not over.
 fn record_the_rest(recorder: &Recorder<'_>, began: Instant, runs: &mut Run, recorded: &mut Recorded) {
     let Recorder { args, printer, .. } = *recorder;
-    while let Some(left) = time_for_the_rest(args, runs, began.elapsed()).filter(|_| !runs.living.is_empty())
-    {
-        let pids = pid_list(&runs.living);
+    while let Some(left) = time_for_the_rest(args, runs, began.elapsed()).filter(|_| !runs.live.is_empty()) {
+        let pids = pid_list(&runs.live);
         printer.say(format_args!(
             "The command has ended; the processes that it left running are recorded from now on: PIDs {pids}"
         ));
-        let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
+        let attached = RunTarget::LeftRunning(mem::take(&mut runs.live));
         match recorder.run(attached, Some(left), recorded) {
             Ok(run) => {
                 let times = runs.report.total_cpu_time_ns.zip(run.report.total_cpu_time_ns);
                 runs.report.total_cpu_time_ns = times.map(|(a, b)| a + b);
                 runs.report.left_running = run.report.left_running;
-                (runs.reason, runs.living, runs.used) = (run.reason, run.living, None);
+                (runs.reason, runs.live, runs.used) = (run.reason, run.live, None);
             }
             Err(failure) => printer.warn(failure.message),
         }

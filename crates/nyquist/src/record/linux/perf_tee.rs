@@ -36,12 +36,12 @@ impl PerfTee {
         opened.map_err(|refused| refused.failure(path, "--perf-data"))
     }
 
-    /// Writes the file's header with the events of a recording; only wanted samples are kept. Fails if the
+    /// Writes the file's header with the events of a recording; only requested samples are kept. Fails if the
     /// records do not come from the kernel.
     pub(crate) fn begin(
         output: Output,
         recording: &Recording,
-        wanted: ProcessFilter,
+        requested: ProcessFilter,
     ) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
             return Err(Failure::new("a recording by ptrace cannot be saved as perf.data")
@@ -52,7 +52,7 @@ impl PerfTee {
             let out = BufWriter::with_capacity(1 << 20, file);
             RecordingWriter::new(out, recording.written_events()?, recording.counters())
         });
-        let state = state.map(|writer| writer.keeping_only(wanted));
+        let state = state.map(|writer| writer.keeping_only(requested));
         Ok(Self { output, state })
     }
 

@@ -2,7 +2,7 @@
 
 use super::companions::Companions;
 use super::failures::{launch_failure, open_failure};
-use super::subject::{ancestors, open_backend, prepare, running_target, wanted_samples};
+use super::subject::{ancestors, open_backend, prepare, requested_samples, running_target};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::delegates;
@@ -110,7 +110,7 @@ struct EndedRecording {
     tee: Option<PerfTee>,
     summary: RecordingSummary,
     /// The processes that still run.
-    living: Vec<u32>,
+    live: Vec<u32>,
     meta: Meta,
     start: Timestamp,
     /// When the command was started.
@@ -164,11 +164,11 @@ impl Recorder<'_> {
     ) -> Result<EndedRecording, Failure> {
         let PreparedRun { processes, markers, perf_data, backend, outcome, meta, start } = prepared;
         let RunProcesses { child, allocations, target } = processes;
-        let wanted = wanted_samples(&self.args.target, &backend);
-        converter.keep_only(wanted.clone());
+        let requested = requested_samples(&self.args.target, &backend);
+        converter.keep_only(requested.clone());
         let mut companions = self.companions((markers, allocations), &outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
-        let mut tee = perf_data.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
+        let mut tee = perf_data.map(|output| PerfTee::begin(output, &recording, requested)).transpose()?;
         if is_first {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
@@ -195,13 +195,13 @@ impl Recorder<'_> {
         drive(&mut recording, &mut sink);
         let family = sink.feed.family;
         let summary = recording.finish();
-        let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
-        Ok(EndedRecording { command, companions, tee, summary, living, meta, start, began })
+        let live = if summary.left_running { family.live(&ancestors(&target)) } else { Vec::new() };
+        Ok(EndedRecording { command, companions, tee, summary, live, meta, start, began })
     }
 
     /// Adds what is known only at the end, and ends what was recorded besides.
     fn finish(&self, ended: EndedRecording, converter: &mut Converter, duration: Option<Duration>) -> Run {
-        let EndedRecording { mut companions, mut tee, summary, meta, start, living, .. } = ended;
+        let EndedRecording { mut companions, mut tee, summary, meta, start, live, .. } = ended;
         companions.finish_counters(converter);
         if self.args.flight.last.is_none() {
             push_total(&summary, tee.as_mut(), converter);
@@ -215,14 +215,7 @@ impl Recorder<'_> {
         let (status, used) = exit.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
-        Run {
-            report: report_of(&summary, self.events),
-            reason: summary.reason,
-            status,
-            used,
-            living,
-            not_kept,
-        }
+        Run { report: report_of(&summary, self.events), reason: summary.reason, status, used, live, not_kept }
     }
 
     /// The companions of the run, which take notice from now on.
@@ -330,12 +323,12 @@ impl Recorder<'_> {
         self.is_looked_at().then_some(HAND_OVER_EVERY).or(self.spool.map(|_| SPOOL_EVERY))
     }
 
-    /// Warns about wanted rows and markers that need the CPU on which a thread ran.
+    /// Warns about requested rows and markers that need the CPU on which a thread ran.
     fn warn_of_rows_without_cpus(&self) {
         let rows = self.args.shape.rows;
-        let wanted =
+        let requested =
             [(rows.cswitch_markers, "--cswitch-markers"), (rows.per_cpu_threads, "--per-cpu-threads")];
-        for (_, option) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+        for (_, option) in requested.into_iter().filter(|(is_requested, _)| *is_requested) {
             let text = "has no effect under ptrace, which does not report the CPU of a thread";
             self.printer.warn(format_args!("{option} {text}"));
         }
@@ -368,7 +361,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Converts the events of a run, and keeps them if they are wanted as perf.data.
+/// Converts the events of a run, and keeps them if they are requested as perf.data.
 struct RunSink<'a> {
     feed: Feed<'a>,
     companions: &'a mut Companions,

@@ -88,7 +88,7 @@ fn running_thread(tid: Tid) -> Result<RecordingTarget, Failure> {
 }
 
 /// The filter for the incoming samples.
-pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> ProcessFilter {
+pub(super) fn requested_samples(args: &TargetArgs, backend: &Backend) -> ProcessFilter {
     if args.all_cpus && !args.name.is_empty() {
         ProcessFilter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
     } else {
@@ -111,8 +111,8 @@ pub(super) fn prepare(
 }
 
 /// The command of a command line, to be run as this user.
-pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Result<Command, Failure> {
-    let command = Command::from_words(words.iter().cloned());
+pub(crate) fn command_of(argv: &[OsString], user: Option<&Credentials>) -> Result<Command, Failure> {
+    let command = Command::from_words(argv.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     if let Some(user) = user {

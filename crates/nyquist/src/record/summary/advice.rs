@@ -58,7 +58,7 @@ pub(super) fn without_lines(profile: &Profile, functions: &[Function<'_>], scale
     })
 }
 
-/// Whether a lib is not one of the system's, whose lines are seldom wanted.
+/// Whether a lib is not one of the system's, whose lines are seldom requested.
 fn is_program(lib: &Lib) -> bool {
     const SYSTEM: [&str; 4] = ["/usr/lib", "/lib", "/usr/libexec/", "["];
     !SYSTEM.iter().any(|start| lib.path.starts_with(start)) && !lib.name.contains(".so")

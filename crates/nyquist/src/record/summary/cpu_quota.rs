@@ -50,10 +50,10 @@ fn line(profile: &Profile, group: &str, held_up: &HeldUp) -> String {
 }
 
 fn markers<'a>(profile: &'a Profile, kind: &str) -> impl Iterator<Item = &'a Marker> {
-    let is_wanted = move |marker: &&Marker| {
+    let is_requested = move |marker: &&Marker| {
         marker.schema.is_some_and(|schema| profile.marker_schema(schema).name == kind)
     };
-    profile.threads().iter().flat_map(|thread| &thread.markers).filter(is_wanted)
+    profile.threads().iter().flat_map(|thread| &thread.markers).filter(is_requested)
 }
 
 /// Whether a wait was for a CPU.

@@ -56,10 +56,10 @@ fn lowered_rate(budget: &BudgetSummary) -> Option<String> {
 }
 
 /// The CPU time of samples whose stacks satisfy a condition, in nanoseconds.
-fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
+fn time_of(profile: &Profile, is_requested: impl Fn(Option<StackId>) -> bool) -> u64 {
     let is_of_process = |thread: &&Thread| !profile.process(thread.process).is_of_cpus();
     let samples = profile.threads().iter().filter(is_of_process).flat_map(|thread| &thread.samples);
-    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
+    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_requested(sample.stack));
     let weight = on_cpu.map(|sample| sample.weight).fold(0, u64::saturating_add);
     weight.saturating_mul(profile.meta().interval)
 }

@@ -35,13 +35,13 @@ fn line(profile: &Profile) -> Option<String> {
     let all = seconds(by_reason.values().copied().fold(0, u64::saturating_add));
     let text = |(why, weight): (&str, u64)| format!("{why} {:.2} s", seconds(weight));
     let texts = [false, true].map(|are_idle| {
-        let wanted = by_reason.iter().filter_map(|(reason, weight)| {
+        let requested = by_reason.iter().filter_map(|(reason, weight)| {
             let runtime = well_known::idle_runtime(reason);
             (runtime.is_some() == are_idle).then_some((runtime.unwrap_or(reason), *weight))
         });
-        let mut wanted: Vec<_> = wanted.collect();
-        wanted.sort_by_key(|(_, weight)| Reverse(*weight));
-        wanted.into_iter().take(REASONS).map(text).collect::<Vec<_>>().join(", ")
+        let mut requested: Vec<_> = requested.collect();
+        requested.sort_by_key(|(_, weight)| Reverse(*weight));
+        requested.into_iter().take(REASONS).map(text).collect::<Vec<_>>().join(", ")
     });
     Some(match texts.each_ref().map(String::as_str) {
         [reasons, ""] => format!("All threads together waited {all:.2} s: {reasons}"),

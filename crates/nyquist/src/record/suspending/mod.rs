@@ -113,12 +113,12 @@ impl Recorder<'_> {
         if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
             converter.note_end(end);
         }
-        let living = family.living(&ancestors(&target));
+        let live = family.live(&ancestors(&target));
         let ended = command.map(|command| command.finish(summary.reason, self.printer));
         let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         let reason = summary.reason;
-        Ok(Run { report: report_of(&summary), reason, status, used, living, not_kept: None })
+        Ok(Run { report: report_of(&summary), reason, status, used, live, not_kept: None })
     }
 
     /// The command, if there is one, and what is recorded.

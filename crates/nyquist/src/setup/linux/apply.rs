@@ -2,7 +2,7 @@
 
 use super::plan::Change;
 use crate::failure::Failure;
-use crate::output::{self, OutputRefusal};
+use crate::output::{self, OutputError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ pub(crate) fn set(root: &Path, changes: &[Change]) -> Result<(), Failure> {
 }
 
 /// Writes the file that the system reads at boot. It appears completely or not at all.
-pub(crate) fn make_last(root: &Path, text: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn move_to_end(root: &Path, text: &str) -> Result<PathBuf, Failure> {
     let path = root.join(LASTING);
     let folders = output::create_folders(path.parent().unwrap_or(root));
     match folders.and_then(|()| output::replace(&path, text.as_bytes())) {
         Ok(()) => Ok(path),
-        Err(OutputRefusal::Io(error)) => Err(cannot_write(&path, &error)),
-        Err(refusal) => Err(refusal.failure_at(&path)),
+        Err(OutputError::Io(error)) => Err(cannot_write(&path, &error)),
+        Err(denied) => Err(denied.failure_at(&path)),
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     fn the_lasting_file_replaces_an_earlier_one() {
         let root = root("lasting");
         for text in ["one", "two"] {
-            let path = make_last(&root, text).unwrap();
+            let path = move_to_end(&root, text).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         }

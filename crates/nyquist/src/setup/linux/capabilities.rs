@@ -44,9 +44,9 @@ fn attribute() -> [u8; 20] {
     const REVISION_2: u32 = 0x0200_0000;
     const EFFECTIVE: u32 = 1;
     let permitted = NUMBERS.iter().fold(0_u64, |all, number| all | 1 << number);
-    let words = [REVISION_2 | EFFECTIVE, permitted as u32, 0, (permitted >> 32) as u32, 0];
+    let argv = [REVISION_2 | EFFECTIVE, permitted as u32, 0, (permitted >> 32) as u32, 0];
     let mut bytes = [0; 20];
-    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+    for (place, word) in bytes.chunks_exact_mut(4).zip(argv) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     bytes

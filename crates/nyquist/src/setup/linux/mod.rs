@@ -9,7 +9,7 @@ use crate::args::SetupArgs;
 use crate::failure::Failure;
 use crate::page;
 use crate::setup::asking::agrees;
-use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
+use nyquist_record::linux::machine::{Settings, is_root, requested_ring_kb};
 use std::path::Path;
 
 /// Runs the subcommand and returns the exit status.
@@ -24,14 +24,14 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
         return Err(Failure::new("this kernel was built without perf events: no setting changes that")
             .hint("programs are recorded by ptrace: nyquist record --backend ptrace"));
     }
-    let changes = plan::changes(&settings, wanted_ring_kb());
+    let changes = plan::changes(&settings, requested_ring_kb());
     if changes.is_empty() && !args.lasting {
         return page::print("Nothing to change: the settings allow all that recording needs.\n");
     }
     let until = if args.lasting { "for good" } else { "until the machine is started again" };
     let are = if is_done(args, is_root()) { "are" } else { "would be" };
     let mut shown = format!("These settings {are} changed, {until}:\n{}", plan::describe(&changes));
-    let file = plan::lasting(&settings, wanted_ring_kb());
+    let file = plan::lasting(&settings, requested_ring_kb());
     if args.lasting {
         let lines = file.lines().map(|line| format!("      {line}\n"));
         let is = if is_done(args, is_root()) { "is" } else { "would be" };
@@ -42,7 +42,7 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
     }
     apply::set(Path::new("/"), &changes)?;
     if args.lasting {
-        apply::make_last(Path::new("/"), &file)?;
+        apply::move_to_end(Path::new("/"), &file)?;
     }
     page::print("Done.\n")
 }

@@ -18,7 +18,7 @@ pub(crate) struct Change {
 
 /// The changes that permit all users to record with kernel code and large buffers. Settings that allow more
 /// already are kept.
-pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
+pub(crate) fn changes(settings: &Settings, requested_ring_kb: u64) -> Vec<Change> {
     let at_most = |name, now: Option<i64>, to, meaning| {
         now.filter(|now| *now > to).map(|from| Change { name, from, to, meaning })
     };
@@ -34,11 +34,11 @@ pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
         0,
         "kernel functions get names, and every user who may sample kernel code sees where it lies",
     );
-    let wanted = i64::try_from(wanted_ring_kb).unwrap_or(i64::MAX);
-    let buffers = settings.perf_event_mlock_kb.filter(|now| *now < wanted).map(|from| Change {
+    let requested = i64::try_from(requested_ring_kb).unwrap_or(i64::MAX);
+    let buffers = settings.perf_event_mlock_kb.filter(|now| *now < requested).map(|from| Change {
         name: "perf_event_mlock_kb",
         from,
-        to: wanted,
+        to: requested,
         meaning: "every user can lock so many kB of memory for each CPU, and loses no samples",
     });
     [paranoid, hidden, buffers].into_iter().flatten().collect()
@@ -54,12 +54,12 @@ pub(crate) fn describe(changes: &[Change]) -> String {
 }
 
 /// The file for `/etc/sysctl.d` that makes the settings permanent (sysctl.d(5)). It includes settings that
-/// already have the wanted value, so that a second run does not remove any.
-pub(crate) fn lasting(settings: &Settings, wanted_ring_kb: u64) -> String {
+/// already have the requested value, so that a second run does not remove any.
+pub(crate) fn lasting(settings: &Settings, requested_ring_kb: u64) -> String {
     let mut text =
         "# Written by `nyquist setup --lasting`: lets users record profiles. Delete it to go back.\n"
             .to_owned();
-    let changes = changes(settings, wanted_ring_kb);
+    let changes = changes(settings, requested_ring_kb);
     let value = |name: &str, now: Option<i64>| {
         changes.iter().find(|change| change.name == name).map(|change| change.to).or(now)
     };

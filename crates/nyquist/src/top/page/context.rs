@@ -97,8 +97,8 @@ impl<'a> PageContext<'a> {
 
 /// The start of the last seconds, as far as the snapshot has details of them.
 fn recent_since(snapshot: &Snapshot, window: u64) -> u64 {
-    let wanted = snapshot.until.saturating_sub(window.saturating_mul(1_000_000_000));
-    wanted.max(snapshot.detailed_since).max(snapshot.since)
+    let requested = snapshot.until.saturating_sub(window.saturating_mul(1_000_000_000));
+    requested.max(snapshot.detailed_since).max(snapshot.since)
 }
 
 /// The key of an item by its names, the same in every snapshot.

@@ -81,9 +81,9 @@ impl PageBuffers {
             }
         }
         for piece in changed.chunks(PAGES_PER_BUFFER) {
-            let kept = self.keep(piece);
+            let retained = self.keep(piece);
             for (place, (index, _)) in piece.iter().enumerate() {
-                pages[*index] = kept.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);
+                pages[*index] = retained.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);
             }
         }
         (Avma(self.start), pages)
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn more_than_the_pool_holds_is_kept() {
         let memory = filled(PageBuffers::new(), 0, &[page(7)]);
-        let kept: Vec<_> = (0..POOLED + 5).map(|_| next(None, &memory)).collect();
-        assert!(kept.iter().all(|pages| pages.pages[0][..] == page(7)));
+        let retained: Vec<_> = (0..POOLED + 5).map(|_| next(None, &memory)).collect();
+        assert!(retained.iter().all(|pages| pages.pages[0][..] == page(7)));
     }
 }

@@ -20,11 +20,11 @@ pub(super) struct ReadRequest {
 }
 
 /// Adds a copy to the request for its thread. Of old samples, only the thread is used.
-pub(super) fn add(wanted: &mut HashMap<u32, ReadRequest>, copy: TruncatedStack) {
+pub(super) fn add(requested: &mut HashMap<u32, ReadRequest>, copy: TruncatedStack) {
     let TruncatedStack { pid, start, end, time_ns, .. } = copy;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
     let new = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: true };
-    wanted
+    requested
         .entry(copy.tid)
         .and_modify(|known| {
             let is_fresh = copy.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
@@ -50,11 +50,11 @@ mod tests {
     #[test]
     fn the_wanted_part_begins_at_the_innermost_copy() {
         let check = |copies: &[TruncatedStack], expected| {
-            let mut wanted = HashMap::new();
+            let mut requested = HashMap::new();
             for copy in copies {
-                add(&mut wanted, *copy);
+                add(&mut requested, *copy);
             }
-            let ReadRequest { end, oldest_ns, .. } = wanted[&2];
+            let ReadRequest { end, oldest_ns, .. } = requested[&2];
             assert_eq!((oldest_ns, end), expected, "{copies:?}");
         };
         check(&[truncated(100, 0x5000)], (100, 0x5000));

@@ -56,7 +56,7 @@ pub(crate) struct LiveReader {
     bases: Arc<StackBases>,
     threads: HashMap<u32, DeepStackThread>,
     /// What to read after the rest.
-    wanted: HashMap<u32, ReadRequest>,
+    requested: HashMap<u32, ReadRequest>,
     /// The processes that deny access to their memory, and when that was last reported.
     denied: HashMap<u32, u64>,
     /// The buffer that stacks are read into.
@@ -83,7 +83,7 @@ impl LiveReader {
             used: 0,
             bases,
             threads: HashMap::new(),
-            wanted: HashMap::new(),
+            requested: HashMap::new(),
             denied: HashMap::new(),
             memory: PageBuffers::new(),
             duty_cycle: DutyCycle::of(reading),
@@ -101,11 +101,11 @@ impl LiveReader {
             self.apply_feedback(now);
             if self.is_sparing && self.duty_cycle.remaining_ns(now) > FRESH_NS {
                 // They are too old before they could be read.
-                self.wanted.clear();
+                self.requested.clear();
             }
-            self.note_wanted(now);
+            self.note_requested(now);
             if self.duty_cycle.remaining_ns(now) == 0 {
-                self.read_wanted();
+                self.read_requested();
             }
         }
     }
@@ -117,7 +117,7 @@ impl LiveReader {
         let now = monotonic_ns();
         let longest = if self.is_sparing { MAX_SPARING_REST_NS } else { MAX_REST_NS };
         let rest = self.duty_cycle.remaining_ns(now).min(longest);
-        if !self.wanted.is_empty() {
+        if !self.requested.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
             let wait = MIN_WAIT_NS + self.random.below(MAX_RANDOM_WAIT_NS);
@@ -141,12 +141,12 @@ impl LiveReader {
 
     /// Scans the rings.
     fn scan(&mut self) {
-        let Self { scanner, threads, wanted, .. } = self;
-        scanner.scan(|copy| note_truncated(threads, wanted, copy));
+        let Self { scanner, threads, requested, .. } = self;
+        scanner.scan(|copy| note_truncated(threads, requested, copy));
     }
 
     fn note_truncated(&mut self, copy: TruncatedStack) {
-        note_truncated(&mut self.threads, &mut self.wanted, copy);
+        note_truncated(&mut self.threads, &mut self.requested, copy);
     }
 
     fn apply_feedback(&mut self, now: u64) {
@@ -162,30 +162,30 @@ impl LiveReader {
     }
 
     /// Drops requests that need not be read after all. If any remain, keeps scanning the rings for a while.
-    fn note_wanted(&mut self, now: u64) {
+    fn note_requested(&mut self, now: u64) {
         let Self { threads, bases, denied, out, .. } = self;
-        self.wanted.retain(|tid, wanted| {
+        self.requested.retain(|tid, requested| {
             if threads.len() > MAX_THREADS && !threads.contains_key(tid) {
                 return false;
             }
             let thread = threads.entry(*tid).or_default();
-            if !wanted.is_reported {
+            if !requested.is_reported {
                 return true;
             }
             thread.noted_at = now;
             thread.base = bases.get(*tid).unwrap_or_default();
-            let is_deep = thread.find_stack(*wanted);
+            let is_deep = thread.find_stack(*requested);
             if is_deep {
                 thread.warm_until = now + WARM_NS;
-                (thread.pid, thread.last_copy) = (wanted.pid, (wanted.start, wanted.end));
+                (thread.pid, thread.last_copy) = (requested.pid, (requested.start, requested.end));
             } else if thread.stack.is_empty() {
-                report_denied(wanted.pid, now, denied, out);
+                report_denied(requested.pid, now, denied, out);
             } else {
                 bases.note_complete(*tid);
             }
             is_deep
         });
-        if self.wanted.values().any(|wanted| wanted.is_reported) {
+        if self.requested.values().any(|requested| requested.is_reported) {
             // Also if all samples are too old, because the next ones will not be.
             self.attentive_until = now + ATTENTIVE_NS;
         }
@@ -198,25 +198,25 @@ impl LiveReader {
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
             let (oldest_ns, newest_ns) = (now, now);
-            let wanted = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: false };
-            self.wanted.entry(*tid).or_insert(wanted);
+            let requested = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: false };
+            self.requested.entry(*tid).or_insert(requested);
         }
     }
 
     /// Reads the requested stacks of all threads, then rests according to the CPU time used since the last
     /// rest: with many CPUs there may be many rings to scan. No thread is skipped, because a sample without a
     /// reading loses its outer frames. The thread that was read longest ago comes first.
-    fn read_wanted(&mut self) {
+    fn read_requested(&mut self) {
         let read_at = |tid: &u32| self.threads.get(tid).map_or(0, |thread| thread.read_at);
         let mut turn: Vec<_> =
-            self.wanted.drain().map(|(tid, wanted)| (read_at(&tid), tid, wanted)).collect();
+            self.requested.drain().map(|(tid, requested)| (read_at(&tid), tid, requested)).collect();
         turn.sort_unstable_by_key(|(read_at, ..)| *read_at);
-        for (_, tid, wanted) in turn {
+        for (_, tid, requested) in turn {
             let now = monotonic_ns();
-            let is_fresh = now.saturating_sub(wanted.newest_ns) < FRESH_NS;
+            let is_fresh = now.saturating_sub(requested.newest_ns) < FRESH_NS;
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
             thread.base = self.bases.get(tid).unwrap_or_default();
-            match thread.read(tid, wanted, &mut self.memory) {
+            match thread.read(tid, requested, &mut self.memory) {
                 // If the receiver is gone, the recording has ended.
                 Some(event) => drop(self.out.send(event)),
                 None => thread.warm_until = 0,
@@ -247,7 +247,7 @@ fn report_denied(pid: u32, now: u64, denied: &mut HashMap<u32, u64>, out: &Sende
 /// reported by the ring reader, which comes later.
 fn note_truncated(
     threads: &mut HashMap<u32, DeepStackThread>,
-    wanted: &mut HashMap<u32, ReadRequest>,
+    requested: &mut HashMap<u32, ReadRequest>,
     copy: TruncatedStack,
 ) {
     if let Some(thread) = threads.get_mut(&copy.tid) {
@@ -256,7 +256,7 @@ fn note_truncated(
         }
         thread.reported_at = copy.time_ns;
     }
-    add(wanted, copy);
+    add(requested, copy);
 }
 
 #[cfg(test)]
@@ -284,14 +284,14 @@ mod tests {
                 .send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end })
                 .unwrap();
             assert!(reader.wait());
-            reader.note_wanted(now);
-            let wanted = reader.wanted.remove(&2).map(|wanted| wanted.end - begin);
-            (wanted, reader.threads[&2].warm_until > now)
+            reader.note_requested(now);
+            let requested = reader.requested.remove(&2).map(|requested| requested.end - begin);
+            (requested, reader.threads[&2].warm_until > now)
         };
         assert_eq!(is_read_after(0x3_8000), (None, false));
         assert_eq!(is_read_after(0x1_0000), (Some(0x2_0000), true));
-        let (wanted, is_warm) = is_read_after(0x3_8000);
-        assert!(is_warm && wanted.is_none_or(|end| end == 0x2_0000), "{wanted:x?}");
+        let (requested, is_warm) = is_read_after(0x3_8000);
+        assert!(is_warm && requested.is_none_or(|end| end == 0x2_0000), "{requested:x?}");
     }
 
     type Reports = std::sync::mpsc::SyncSender<TruncatedStack>;
@@ -323,9 +323,9 @@ mod tests {
         reports.send(copy(now)).unwrap();
         assert!(reader.wait());
         for (ms, readings) in [(0, 1), (4, 0), (8, 0)] {
-            reader.note_wanted(now + ms * 1_000_000);
-            assert_eq!(reader.wanted.len(), readings, "{ms}");
-            reader.wanted.clear();
+            reader.note_requested(now + ms * 1_000_000);
+            assert_eq!(reader.requested.len(), readings, "{ms}");
+            reader.requested.clear();
         }
     }
 
@@ -340,11 +340,11 @@ mod tests {
         assert!(reader.wait());
         for (ms, readings) in [(0, 1), (1, 0), (4, 1), (8, 1), (99, 1), (103, 0)] {
             let now = now + ms * 1_000_000;
-            reader.note_wanted(now);
-            assert_eq!(reader.wanted.len(), readings, "{ms}");
+            reader.note_requested(now);
+            assert_eq!(reader.requested.len(), readings, "{ms}");
             // Kept fresh, however long the machine stalls until it is read.
-            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
-            reader.read_wanted();
+            reader.requested.values_mut().for_each(|requested| requested.newest_ns = u64::MAX);
+            reader.read_requested();
             assert_eq!(events.try_iter().count(), readings, "{ms}");
             reader.threads.values_mut().for_each(|thread| thread.read_at = now);
         }
@@ -354,11 +354,11 @@ mod tests {
 
     #[test]
     fn a_copy_is_reported_once() {
-        let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
+        let (mut threads, mut requested) = (HashMap::new(), HashMap::new());
         threads.insert(2, DeepStackThread::default());
         let mut is_new = |time_ns: u64| {
-            note_truncated(&mut threads, &mut wanted, truncated(time_ns, 0x5000));
-            wanted.remove(&2).is_some()
+            note_truncated(&mut threads, &mut requested, truncated(time_ns, 0x5000));
+            requested.remove(&2).is_some()
         };
         assert_eq!([10, 12, 10, 12, 13].map(&mut is_new), [true, true, false, false, true]);
     }

@@ -53,37 +53,37 @@ pub(super) struct DeepStackThread {
 
 impl DeepStackThread {
     /// Returns whether the memory that contains its stack is known, and the copy ends before the stack does.
-    pub(super) fn find_stack(&mut self, wanted: ReadRequest) -> bool {
+    pub(super) fn find_stack(&mut self, requested: ReadRequest) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
-        let inside = wanted.end.saturating_sub(1);
+        let inside = requested.end.saturating_sub(1);
         if !self.stack.contains(&inside) {
-            self.stack = target_access::writable_memory_at(wanted.pid, inside).unwrap_or_default();
+            self.stack = target_access::writable_memory_at(requested.pid, inside).unwrap_or_default();
         }
-        wanted.end < self.outer_end(wanted)
+        requested.end < self.outer_end(requested)
     }
 
     /// The end of the stack, as far as known. This is its base, if the base is on the copied stack. Otherwise it is
     /// the end of its memory, which may extend far beyond the stack.
-    fn outer_end(&self, wanted: ReadRequest) -> u64 {
-        let is_on_stack = wanted.start <= self.base && self.base < self.stack.end;
+    fn outer_end(&self, requested: ReadRequest) -> u64 {
+        let is_on_stack = requested.start <= self.base && self.base < self.stack.end;
         if is_on_stack { (self.base + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
     /// Where to start reading, so that earlier and later readings overlap.
-    fn innermost_end(&mut self, wanted: ReadRequest) -> u64 {
+    fn innermost_end(&mut self, requested: ReadRequest) -> u64 {
         let (end, at) = self.innermost;
-        let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
-        if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
-            self.innermost = (wanted.end, wanted.oldest_ns);
+        let is_recent = requested.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
+        if !is_recent || requested.end <= end || !self.stack.contains(&end) {
+            self.innermost = (requested.end, requested.oldest_ns);
         }
-        self.innermost.0.max(wanted.end.saturating_sub(MAX_INNER_BYTES))
+        self.innermost.0.max(requested.end.saturating_sub(MAX_INNER_BYTES))
     }
 
     /// The part of the stack that may be useful.
-    fn outer_part(&mut self, wanted: ReadRequest) -> Range<u64> {
-        let innermost = self.innermost_end(wanted);
+    fn outer_part(&mut self, requested: ReadRequest) -> Range<u64> {
+        let innermost = self.innermost_end(requested);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
-        let end = self.outer_end(wanted).next_multiple_of(PAGE);
+        let end = self.outer_end(requested).next_multiple_of(PAGE);
         let was_truncated = self.base != 0 || self.was_truncated;
         let is_near_end = end.saturating_sub(start) <= NEAR_END;
         let most = if was_truncated || is_near_end { MAX_READ_BYTES } else { MAX_UNTRUNCATED_READ_BYTES };
@@ -91,17 +91,22 @@ impl DeepStackThread {
     }
 
     /// Reads the current content of the outer part of the stack.
-    pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut PageBuffers) -> Option<Event> {
-        let is_there = memory.read(wanted.pid, self.outer_part(wanted));
+    pub(super) fn read(
+        &mut self,
+        tid: u32,
+        requested: ReadRequest,
+        memory: &mut PageBuffers,
+    ) -> Option<Event> {
+        let is_there = memory.read(requested.pid, self.outer_part(requested));
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
         let (start, pages) = is_there.then(|| memory.pages_since(self.last.as_deref()))?;
-        let (pid, tid) = (Pid(wanted.pid), Tid(tid));
+        let (pid, tid) = (Pid(requested.pid), Tid(tid));
         let live = Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages });
         self.last = Some(Arc::clone(&live));
         // It must come before the first sample that it is for, whether or not that sample was reported.
         let since = before.max(read_at.saturating_sub(USED_BACK_NS));
-        let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
+        let time = Timestamp(since.min(requested.oldest_ns.saturating_sub(1)));
         Some(Event { time, cpu: None, kind: EventKind::LiveStack(live) })
     }
 }
@@ -113,7 +118,7 @@ mod tests {
     use super::*;
 
     /// A request to read beyond a copy.
-    fn wanted_up_to(end: u64) -> ReadRequest {
+    fn requested_up_to(end: u64) -> ReadRequest {
         let pid = std::process::id();
         ReadRequest {
             pid,
@@ -134,8 +139,8 @@ mod tests {
                 was_truncated,
                 ..DeepStackThread::default()
             };
-            let wanted = ReadRequest { start: copy.start, ..wanted_up_to(copy.end) };
-            let part = thread.outer_part(wanted);
+            let requested = ReadRequest { start: copy.start, ..requested_up_to(copy.end) };
+            let part = thread.outer_part(requested);
             assert_eq!(part.start, copy.end - OVERLAP);
             part.end - part.start
         };
@@ -149,12 +154,12 @@ mod tests {
     fn the_rest_of_this_threads_stack_is_read() {
         let here = [7_u8; 64];
         let end = here.as_ptr() as u64 + 64;
-        let wanted = wanted_up_to(end);
+        let requested = requested_up_to(end);
         let mut thread = DeepStackThread::default();
-        assert!(thread.find_stack(wanted));
+        assert!(thread.find_stack(requested));
         let mut memory = PageBuffers::new();
         let mut read = || {
-            let event = thread.read(5, wanted, &mut memory).unwrap();
+            let event = thread.read(5, requested, &mut memory).unwrap();
             assert_eq!(event.time, Timestamp(999));
             let EventKind::LiveStack(live) = event.kind else { panic!() };
             live
@@ -171,7 +176,7 @@ mod tests {
     fn a_stack_is_read_up_to_its_known_base() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
-        let wanted = |start: u64| ReadRequest {
+        let requested = |start: u64| ReadRequest {
             pid: std::process::id(),
             start: begin + start,
             end: begin + start + 0x1_0000,
@@ -182,15 +187,15 @@ mod tests {
         let check = |base: Option<u64>, start: u64, expected: Option<u64>| {
             let mut thread =
                 DeepStackThread { base: base.map_or(0, |base| begin + base), ..DeepStackThread::default() };
-            let wanted = wanted(start);
-            let end = thread.find_stack(wanted).then(|| thread.outer_end(wanted));
+            let requested = requested(start);
+            let end = thread.find_stack(requested).then(|| thread.outer_end(requested));
             let expected = expected.map(|end| (begin + end).next_multiple_of(LiveStack::PAGE as u64));
             let expected = expected.map(|end| if base.is_some() { end } else { thread.stack.end });
             assert_eq!(end, expected, "a base at {base:x?}, a copy from {start:x} on");
             let Some(end) = end else { return };
             for (was_truncated, most) in [(false, MAX_UNTRUNCATED_READ_BYTES), (true, MAX_READ_BYTES)] {
                 thread.was_truncated = was_truncated;
-                let event = thread.read(5, wanted, &mut PageBuffers::new()).unwrap();
+                let event = thread.read(5, requested, &mut PageBuffers::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
                 let is_less = len == most as usize && (most == MAX_READ_BYTES || base.is_none());
@@ -208,7 +213,7 @@ mod tests {
         let stack = 0x10_0000..0x80_0000;
         let outer_end = |base: u64| {
             let thread = DeepStackThread { base, stack: stack.clone(), ..DeepStackThread::default() };
-            thread.outer_end(ReadRequest { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
+            thread.outer_end(ReadRequest { start: 0x20_0000, ..requested_up_to(0x21_0000) })
         };
         assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);
         assert_eq!([0x20_0000, 0x7f_fff8].map(outer_end), [0x20_1000, 0x80_0000]);
@@ -237,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = ReadRequest { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
-        assert!(!DeepStackThread::default().find_stack(wanted));
+        let requested = ReadRequest { pid: u32::MAX >> 1, ..requested_up_to(0x5000) };
+        assert!(!DeepStackThread::default().find_stack(requested));
     }
 }

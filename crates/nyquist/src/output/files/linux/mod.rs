@@ -10,7 +10,7 @@ mod tests;
 pub(crate) use pending::{PendingFile, create_folders};
 pub(crate) use place::FolderEntry;
 
-use crate::output::OutputRefusal;
+use crate::output::OutputError;
 use crate::system::linux::sys;
 use place::Target;
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
@@ -43,14 +43,14 @@ pub(crate) enum OutputTarget {
 
 /// Finds what a path names, with the rights of the calling thread; `-` is the standard output. `to_seek`
 /// refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRefusal> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputError> {
     if path == Path::new("-") {
         return stream_of(STDOUT);
     }
     match place::find(path)? {
         Target::File(place) => Ok(OutputTarget::File(place)),
         Target::Descriptor(number) => stream_of(number),
-        Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(OutputRefusal::Stream),
+        Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(OutputError::Stream),
         Target::Special(special, _) => {
             // For a FIFO this waits for its reader, because without one the output would be lost. The
             // opened file is the one that was checked.
@@ -61,11 +61,11 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRef
     }
 }
 
-fn stream_of(number: u32) -> Result<OutputTarget, OutputRefusal> {
+fn stream_of(number: u32) -> Result<OutputTarget, OutputError> {
     let file = sys::duplicate(number)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
     if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
-        return Err(OutputRefusal::NotWritable);
+        return Err(OutputError::NotWritable);
     }
     Ok(OutputTarget::Stream { file, is_stdout: number == STDOUT })
 }
@@ -80,7 +80,7 @@ pub(crate) fn other_folders() -> Vec<std::path::PathBuf> {
     [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()].into()
 }
 
-impl From<Errno> for OutputRefusal {
+impl From<Errno> for OutputError {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }

@@ -3,7 +3,7 @@
 use super::place::{Callers, FolderEntry, Target, find, is_there};
 use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
-use crate::output::OutputRefusal;
+use crate::output::OutputError;
 use nyquist_record::linux::file_user;
 use nyquist_system::with_unused_name;
 use rustix::fs::{
@@ -40,7 +40,7 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
-    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, OutputRefusal> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, OutputError> {
         let (file, temporary) = rights.with(|| {
             stale_files::remove(&place.folder, &place.name, Callers::now());
             make_temporary(&place)
@@ -50,11 +50,11 @@ impl PendingFile {
 
     /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
     /// name cannot be predicted. Both belong to the user.
-    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputError> {
         as_invoking_user(|| Self::create_in_private_folder_as_user(parent, name))?
     }
 
-    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
+    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, OutputError> {
         let place = new_private_folder(parent)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
@@ -92,7 +92,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), OutputRefusal> {
+    ) -> Result<(), OutputError> {
         self.rights.with(|| self.write_sibling_files_with_rights(folder, files))?
     }
 
@@ -100,7 +100,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), OutputRefusal> {
+    ) -> Result<(), OutputError> {
         match mkdirat(&self.place.folder, folder, FOR_ALL) {
             Err(Errno::EXIST) => {}
             made => made?,
@@ -109,7 +109,7 @@ impl PendingFile {
         let inner = openat(&self.place.folder, folder, flags, Mode::empty())?;
         let owner = fstat(&inner)?.st_uid;
         if !Callers::now().include(owner) {
-            return Err(OutputRefusal::OthersFolder { owner });
+            return Err(OutputError::OthersFolder { owner });
         }
         for (name, bytes) in files {
             if name.contains('/') {
@@ -190,7 +190,7 @@ impl Drop for PendingFile {
 
 /// Makes a folder that everybody may enter, and those above it that are missing. Another user's links are not
 /// followed.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputError> {
     // Without a slash at its end.
     let folder: PathBuf = folder.components().collect();
     let mut folders: Vec<_> = folder.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
@@ -203,20 +203,20 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
                 Err(error) => return Err(error.into()),
             },
             Ok(_) => return Err(Errno::NOTDIR.into()),
-            Err(OutputRefusal::IsFolder) => {}
-            Err(refusal) => return Err(refusal),
+            Err(OutputError::IsFolder) => {}
+            Err(denied) => return Err(denied),
         }
     }
     Ok(())
 }
 
 /// Makes a folder below `parent` that no other user may enter.
-fn new_private_folder(parent: &Path) -> Result<FolderEntry, OutputRefusal> {
+fn new_private_folder(parent: &Path) -> Result<FolderEntry, OutputError> {
     with_unused_name(|number| {
         let place = match find(&parent.join(format!("nyquist-{number:016x}"))) {
             Ok(Target::File(place)) => place,
             Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(denied) => return Ok(Err(denied)),
         };
         mkdirat(&place.folder, &place.name, Mode::RWXU)?;
         Ok(Ok(place))
@@ -256,9 +256,9 @@ fn keep_old(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<OsString>> {
     let old = with_suffix(name, ".old");
     let Err(error) = renameat(folder, name, folder, &old) else { return Ok(Some(old)) };
     let others = (2..=OLD_NAMES).map(|number| with_suffix(name, &format!(".old.{number}")));
-    let mut kept =
+    let mut retained =
         others.filter(|old| renameat_with(folder, name, folder, old, RenameFlags::NOREPLACE).is_ok());
-    kept.next().map(Some).ok_or_else(|| error.into())
+    retained.next().map(Some).ok_or_else(|| error.into())
 }
 
 fn with_suffix(name: &OsStr, suffix: &str) -> OsString {

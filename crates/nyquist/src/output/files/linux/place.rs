@@ -1,7 +1,7 @@
 //! Resolves a path to an open folder and the name in it. Links are followed here, one by one, and not by
 //! the kernel, so that another user's links cannot decide which file is written.
 
-use crate::output::OutputRefusal;
+use crate::output::OutputError;
 use nyquist_record::linux::{file_user, invoking_user};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, accessat, fstat, fstatfs, open, openat,
@@ -37,7 +37,7 @@ pub(crate) struct FolderEntry {
 }
 
 /// Resolves a path, and checks whether a file can be created there. It changes nothing.
-pub(super) fn find(path: &Path) -> Result<Target, OutputRefusal> {
+pub(super) fn find(path: &Path) -> Result<Target, OutputError> {
     let found = Walk::begin(path)?.go(Callers::now())?;
     if let Target::File(place) = &found {
         accessat(&place.folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
@@ -87,7 +87,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn begin(path: &Path) -> Result<Self, OutputRefusal> {
+    fn begin(path: &Path) -> Result<Self, OutputError> {
         let start = if path.is_absolute() { PathBuf::from("/") } else { std::env::current_dir()? };
         let folder = open(if path.is_absolute() { "/" } else { "." }, FOLDER, Mode::empty())?;
         let mut walk = Self { folder, path: start, left: Vec::new(), links: 0 };
@@ -96,7 +96,7 @@ impl Walk {
     }
 
     /// Puts the names of a path before the remaining ones.
-    fn push(&mut self, path: &OsStr) -> Result<(), OutputRefusal> {
+    fn push(&mut self, path: &OsStr) -> Result<(), OutputError> {
         let bytes = path.as_bytes();
         if bytes.is_empty() {
             return Err(Errno::NOENT.into());
@@ -104,18 +104,14 @@ impl Walk {
         let names_folder = bytes.ends_with(b"/") || [&b"."[..], b".."].contains(&last_name(bytes));
         if names_folder && self.left.is_empty() {
             let is_there = self.path.join(path).is_dir();
-            return Err(if is_there {
-                OutputRefusal::IsFolder
-            } else {
-                OutputRefusal::NoFolder(path.into())
-            });
+            return Err(if is_there { OutputError::IsFolder } else { OutputError::NoFolder(path.into()) });
         }
         let names = bytes.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".");
         self.left.extend(names.rev().map(|name| OsString::from_vec(name.to_vec())));
         Ok(())
     }
 
-    fn go(mut self, callers: Callers) -> Result<Target, OutputRefusal> {
+    fn go(mut self, callers: Callers) -> Result<Target, OutputError> {
         while let Some(name) = self.left.pop() {
             if name == ".." {
                 self.enter(&name)?;
@@ -126,7 +122,7 @@ impl Walk {
                 openat(&self.folder, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
             let there = match there {
                 Err(Errno::NOENT) if is_last => return Ok(self.new_file(name)),
-                Err(Errno::NOENT) => return Err(OutputRefusal::NoFolder(self.missing(&name))),
+                Err(Errno::NOENT) => return Err(OutputError::NoFolder(self.missing(&name))),
                 there => there?,
             };
             let stat = fstat(&there)?;
@@ -137,7 +133,7 @@ impl Walk {
                     }
                     self.follow(&name, &there, &stat, callers)?;
                 }
-                FileType::Directory if is_last => return Err(OutputRefusal::IsFolder),
+                FileType::Directory if is_last => return Err(OutputError::IsFolder),
                 FileType::Directory => self.enter(&name)?,
                 _ if !is_last => return Err(Errno::NOTDIR.into()),
                 FileType::RegularFile => {
@@ -145,20 +141,20 @@ impl Walk {
                     let owners = [stat.st_uid, folder.st_uid];
                     let is_sticky = folder.st_mode & libc::S_ISVTX != 0;
                     if is_sticky && callers.own != 0 && !owners.contains(&callers.own) {
-                        return Err(OutputRefusal::OthersFile { owner: stat.st_uid });
+                        return Err(OutputError::OthersFile { owner: stat.st_uid });
                     }
                     return Ok(self.new_file(name));
                 }
                 kind => {
                     let folder = fstat(&self.folder)?;
                     if !callers.may_follow(stat.st_uid, folder.st_uid, folder.st_mode) {
-                        return Err(OutputRefusal::Special { owner: stat.st_uid });
+                        return Err(OutputError::Special { owner: stat.st_uid });
                     }
                     return Ok(Target::Special(there, kind));
                 }
             }
         }
-        Err(OutputRefusal::IsFolder)
+        Err(OutputError::IsFolder)
     }
 
     fn new_file(self, name: OsString) -> Target {
@@ -173,7 +169,7 @@ impl Walk {
     }
 
     /// Enters a folder. It is opened as a directory, so that the kernel mounts automatic mounts there.
-    fn enter(&mut self, name: &OsStr) -> Result<(), OutputRefusal> {
+    fn enter(&mut self, name: &OsStr) -> Result<(), OutputError> {
         self.folder = openat(&self.folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         if name == ".." {
             self.path.pop();
@@ -190,14 +186,14 @@ impl Walk {
         link: &OwnedFd,
         stat: &Stat,
         callers: Callers,
-    ) -> Result<(), OutputRefusal> {
+    ) -> Result<(), OutputError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         let folder = fstat(&self.folder)?;
         if !self.is_kernels(name) && !callers.may_follow(stat.st_uid, folder.st_uid, folder.st_mode) {
-            return Err(OutputRefusal::Link { link: self.path.join(name), owner: stat.st_uid });
+            return Err(OutputError::Link { link: self.path.join(name), owner: stat.st_uid });
         }
         let target = OsString::from_vec(readlinkat(link, "", Vec::new())?.into_bytes());
         if target.as_bytes().starts_with(b"/") {

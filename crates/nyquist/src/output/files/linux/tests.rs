@@ -1,7 +1,7 @@
 //! Places for output on Linux, tried with real folders, links, pipes and descriptors.
 
 use crate::output::tests::{Folder, save};
-use crate::output::{Destination, Output, OutputRefusal};
+use crate::output::{Destination, Output, OutputError};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
@@ -36,10 +36,10 @@ fn a_device_stays_a_device() {
 fn places_of_linux_that_cannot_be_written_fail() {
     let open = |path: &str| Output::open(Path::new(path)).unwrap_err();
     for missing in ["/proc/nonexistent/p", "/proc/nonexistent/", "/proc/nonexistent/inner/p"] {
-        assert!(matches!(open(missing), OutputRefusal::NoFolder(_)), "{missing}");
+        assert!(matches!(open(missing), OutputError::NoFolder(_)), "{missing}");
     }
     for folder in ["/tmp", "/tmp/", "/", "/tmp/.", "/tmp/..", ".."] {
-        assert!(matches!(open(folder), OutputRefusal::IsFolder), "{folder}");
+        assert!(matches!(open(folder), OutputError::IsFolder), "{folder}");
     }
     let folder = Folder::new("loop");
     let link = folder.0.join("loop");
@@ -90,11 +90,11 @@ fn a_temporary_file_nobody_holds_is_removed() {
     let (dead, other) = (folder.0.join(".p.1.tmp"), folder.0.join(".q.1.tmp"));
     fs::write(&dead, "half").unwrap();
     fs::write(&other, "half").unwrap();
-    let living = Output::open(&path).unwrap();
+    let live = Output::open(&path).unwrap();
     assert!(!dead.exists() && other.exists());
     // A second output with the same name has another temporary name.
     save(&path, "two");
-    living.save(|out| out.write_all(b"one")).unwrap();
+    live.save(|out| out.write_all(b"one")).unwrap();
     assert_eq!(folder.names(), [".q.1.tmp", "p", "p.old"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "one");
 }
@@ -121,7 +121,7 @@ fn a_descriptor_is_written_to() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "before more more more ");
     let read = File::open(&path).unwrap();
     let refused = Output::open(&Path::new("/dev/fd").join(read.as_raw_fd().to_string()));
-    assert!(matches!(refused.unwrap_err(), OutputRefusal::NotWritable));
+    assert!(matches!(refused.unwrap_err(), OutputError::NotWritable));
 }
 
 #[test]
@@ -130,5 +130,5 @@ fn what_is_written_in_any_order_is_a_file() {
     let folder = Folder::new("seekable");
     let fifo = folder.0.join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    assert!(matches!(Destination::find_seekable(&fifo).unwrap_err(), OutputRefusal::Stream));
+    assert!(matches!(Destination::find_seekable(&fifo).unwrap_err(), OutputError::Stream));
 }

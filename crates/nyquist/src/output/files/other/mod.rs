@@ -15,7 +15,7 @@ pub(crate) use special_files::NULL_DEVICE;
 pub(crate) use special_files::redirect_stdout_to_stderr;
 
 use crate::identity::Rights;
-use crate::output::OutputRefusal;
+use crate::output::OutputError;
 use nyquist_system::with_unused_name;
 use special_files::Special;
 use std::ffi::{OsStr, OsString};
@@ -47,12 +47,12 @@ pub(crate) struct FolderEntry {
 }
 
 /// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRefusal> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputError> {
     if path == Path::new("-") {
         return Ok(OutputTarget::Stream { file: special_files::standard_output()?, is_stdout: true });
     }
     match special_files::kind(path) {
-        Some(Special::Pipe) if to_seek => return Err(OutputRefusal::Stream),
+        Some(Special::Pipe) if to_seek => return Err(OutputError::Stream),
         Some(_) => {
             return Ok(OutputTarget::Stream {
                 file: OpenOptions::new().write(true).open(path)?,
@@ -64,12 +64,12 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRef
     let names_folder =
         path.file_name().is_none() || path.to_string_lossy().ends_with(std::path::is_separator);
     if path.is_dir() {
-        return Err(OutputRefusal::IsFolder);
+        return Err(OutputError::IsFolder);
     }
     let path = std::path::absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
     if !folder.is_dir() || names_folder {
-        return Err(OutputRefusal::NoFolder(folder.to_owned()));
+        return Err(OutputError::NoFolder(folder.to_owned()));
     }
     // A link to a file stays, and its target is replaced. A link to nothing is itself replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
@@ -77,7 +77,7 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRef
 }
 
 /// Makes a folder that everybody may enter, and those above it that are missing.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputError> {
     Ok(fs::create_dir_all(folder)?)
 }
 
@@ -102,13 +102,13 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file.
-    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, OutputRefusal> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, OutputError> {
         let (file, temporary) = make_temporary(&place.path)?;
         Ok(Self { file: Some(file), temporary, place, shown, own_folder: None, has_appeared: false })
     }
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
-    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputError> {
         let folder = with_unused_name(|number| {
             let folder = parent.join(format!("nyquist-{number:016x}"));
             special_files::new_folder(&folder)?;
@@ -136,7 +136,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), OutputRefusal> {
+    ) -> Result<(), OutputError> {
         let folder = self.place.path.with_file_name(folder);
         if !folder.is_dir() {
             fs::create_dir(&folder)?;
@@ -216,8 +216,8 @@ fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
     let old = with_suffix(path, ".old");
     let Err(error) = fs::rename(path, &old) else { return Ok(Some(old)) };
     let others = (2..=OLD_NAMES).map(|number| with_suffix(path, &format!(".old.{number}")));
-    let mut kept = others.filter(|old| !old.exists() && fs::rename(path, old).is_ok());
-    kept.next().map(Some).ok_or(error)
+    let mut retained = others.filter(|old| !old.exists() && fs::rename(path, old).is_ok());
+    retained.next().map(Some).ok_or(error)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -4,7 +4,7 @@ use nyquist_object::{DebugId, ModuleId, PeCodeId, PeId};
 
 /// What a trace of Windows states of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct StatedImage {
+pub struct ProvidedImage {
     /// The time and the size in its headers.
     pub code: Option<PeCodeId>,
     /// The identity of its debug information.
@@ -13,7 +13,7 @@ pub struct StatedImage {
     pub pdb: String,
 }
 
-impl StatedImage {
+impl ProvidedImage {
     /// The ids by which its files are found, if both are known.
     pub(crate) fn module_id(&self) -> Option<ModuleId> {
         Some(ModuleId::Pe(PeId { code: self.code?, debug: self.debug? }))

@@ -11,7 +11,7 @@ use crate::event::Mapping;
 
 /// The functions of a file.
 #[derive(Clone, Debug)]
-pub struct StatedSymbols {
+pub struct ProvidedSymbols {
     map: Arc<PerfMap>,
     addresses: Addresses,
 }
@@ -27,7 +27,7 @@ enum Addresses {
     InMemory,
 }
 
-impl StatedSymbols {
+impl ProvidedSymbols {
     /// Each file of a simpleperf recording that has functions, with its functions.
     pub fn of_simpleperf(simpleperf: &SimplePerf) -> impl Iterator<Item = (String, Self)> {
         let files = simpleperf.files.iter().filter(|file| !file.symbols.is_empty());
@@ -119,10 +119,10 @@ fn map(entries: Vec<PerfMapEntry>) -> PerfMap {
 }
 
 fn kernel_function(line: &str) -> Option<(u64, &str)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let is_code = ["t", "T", "w", "W"].contains(&words.next()?);
-    words.next().filter(|_| is_code && address != 0).map(|name| (address, name))
+    let mut fields = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let is_code = ["t", "T", "w", "W"].contains(&fields.next()?);
+    fields.next().filter(|_| is_code && address != 0).map(|name| (address, name))
 }
 
 #[cfg(test)]
@@ -143,10 +143,10 @@ mod tests {
     }
 
     fn name_at(file: &SymbolFile, mapping: &Mapping, address: u64) -> Option<String> {
-        let symbols = StatedSymbols::of_file(file);
+        let symbols = ProvidedSymbols::of_file(file);
         let (base, first) = symbols.base(mapping);
-        let stated = address.wrapping_sub(base.0).wrapping_add(first);
-        symbols.map().find(stated).map(|entry| entry.name.to_string())
+        let provided = address.wrapping_sub(base.0).wrapping_add(first);
+        symbols.map().find(provided).map(|entry| entry.name.to_string())
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_kernels_functions_go_up_to_the_next_one() {
         let text = b"ffff10 t first\nffff40 T second\nffff30 d data\n0 T hidden\n";
-        let symbols = StatedSymbols::of_kallsyms(text);
+        let symbols = ProvidedSymbols::of_kallsyms(text);
         let name = |address| symbols.map().find(address).map(|entry| entry.name.to_string());
         assert_eq!(name(0x00ff_ff3f).as_deref(), Some("first"));
         assert_eq!(name(0x00ff_ff41).as_deref(), Some("second"));

@@ -1,6 +1,6 @@
 //! Why the system does not let a process be sampled, and what helps.
 
-use crate::suspend::system::SamplingRefusal;
+use crate::suspend::system::SamplingDenied;
 
 /// The kernel's flags of signed code (`sys/codesign.h` of the system's published source): `CS_GET_TASK_ALLOW`,
 /// `CS_RUNTIME`, `CS_PLATFORM_BINARY`.
@@ -61,21 +61,21 @@ pub(crate) fn is_protected_path(path: &str) -> bool {
 }
 
 /// The refusal of a process whose task port was not given.
-pub(crate) fn of_process(pid: u32, facts: &ProgramFacts) -> SamplingRefusal {
+pub(crate) fn of_process(pid: u32, facts: &ProgramFacts) -> SamplingDenied {
     refused(&format!("process {pid}"), facts)
 }
 
 /// The refusal of a program that was to be launched. `copying` says why no copy could be recorded instead.
-pub(crate) fn of_program(facts: &ProgramFacts, copying: Option<&str>) -> SamplingRefusal {
-    let mut refusal = refused("the program", facts);
-    if let (SamplingRefusal::Refused { reason, .. }, Some(why)) = (&mut refusal, copying) {
+pub(crate) fn of_program(facts: &ProgramFacts, copying: Option<&str>) -> SamplingDenied {
+    let mut denied = refused("the program", facts);
+    if let (SamplingDenied::Refused { reason, .. }, Some(why)) = (&mut denied, copying) {
         reason.push_str(": a copy of it that allows that cannot be recorded either, because ");
         reason.push_str(why);
     }
-    refusal
+    denied
 }
 
-fn refused(what: &str, facts: &ProgramFacts) -> SamplingRefusal {
+fn refused(what: &str, facts: &ProgramFacts) -> SamplingDenied {
     let shown = facts.shown();
     let (reason, advice) = if facts.is_protected() {
         (
@@ -102,12 +102,12 @@ fn refused(what: &str, facts: &ProgramFacts) -> SamplingRefusal {
             "`nyquist setup` signs nyquist so that it may sample your programs; sudo helps with those of other users",
         )
     };
-    SamplingRefusal::Refused { reason, advice: Some(advice.to_owned()) }
+    SamplingDenied::Refused { reason, advice: Some(advice.to_owned()) }
 }
 
 /// The refusal of a program whose process the system has ended before it ran.
-pub(crate) fn of_ended(program: &str) -> SamplingRefusal {
-    SamplingRefusal::Refused {
+pub(crate) fn of_ended(program: &str) -> SamplingDenied {
+    SamplingDenied::Refused {
         reason: "the system has ended it before it ran, as it does with a signature that is not valid"
             .to_owned(),
         advice: Some(format!("codesign --verify --verbose {program}")),
@@ -115,17 +115,17 @@ pub(crate) fn of_ended(program: &str) -> SamplingRefusal {
 }
 
 /// The refusal of a process whose code is translated, or has 32 bits.
-pub(crate) fn of_other_code(pid: u32, is_translated: bool) -> SamplingRefusal {
+pub(crate) fn of_other_code(pid: u32, is_translated: bool) -> SamplingDenied {
     let kind = if is_translated { "runs under Rosetta" } else { "is a 32-bit program" };
-    SamplingRefusal::Refused {
+    SamplingDenied::Refused {
         reason: format!("process {pid} {kind}, and only native 64-bit code is sampled"),
         advice: Some("record a build for this machine's processor".to_owned()),
     }
 }
 
 /// The refusal of everything, because nyquist itself is translated and does not see other programs as they are.
-pub(crate) fn of_translated_nyquist() -> SamplingRefusal {
-    SamplingRefusal::Refused {
+pub(crate) fn of_translated_nyquist() -> SamplingDenied {
+    SamplingDenied::Refused {
         reason: "this nyquist is for Intel processors, and runs under Rosetta".to_owned(),
         advice: Some("use a nyquist for this machine's processor".to_owned()),
     }
@@ -139,10 +139,10 @@ mod tests {
         ProgramFacts { path: Some(path.to_owned()), code_flags: Some(code_flags), mode: Some(0o755) }
     }
 
-    fn texts(refusal: SamplingRefusal) -> (String, String) {
-        match refusal {
-            SamplingRefusal::Refused { reason, advice } => (reason, advice.unwrap_or_default()),
-            SamplingRefusal::Gone => panic!("gone"),
+    fn texts(denied: SamplingDenied) -> (String, String) {
+        match denied {
+            SamplingDenied::Refused { reason, advice } => (reason, advice.unwrap_or_default()),
+            SamplingDenied::Gone => panic!("gone"),
         }
     }
 

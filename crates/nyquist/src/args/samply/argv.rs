@@ -31,11 +31,11 @@ impl Words {
 }
 
 impl SamplyCommand {
-    pub(super) fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+    pub(super) fn argv(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
         match self {
-            Self::Record(args) => args.words(printer),
-            Self::Load(args) => args.words(),
-            Self::Import(args) => args.words(printer),
+            Self::Record(args) => args.argv(printer),
+            Self::Load(args) => args.argv(),
+            Self::Import(args) => args.argv(printer),
             Self::Setup { .. } => {
                 Err(Failure::new("`samply setup` signs the program, which only macOS requires")
                     .hint("on Linux nothing needs to be set up; `nyquist record` says what would give more"))
@@ -45,54 +45,54 @@ impl SamplyCommand {
 }
 
 impl RecordArgs {
-    fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+    fn argv(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
         let not_here =
             [(self.coreclr.is_some(), "--coreclr"), (self.gfx, "--gfx"), (self.browsers, "--browsers")];
         for (set, option) in not_here {
             without(set, option, "its events are those of Windows", printer);
         }
-        let mut words = Words::of("record");
+        let mut argv = Words::of("record");
         // A rate below 1 Hz becomes 1 Hz, the lowest possible rate.
-        words.option("--rate", format!("{:.0}", self.rate.max(1.0)));
+        argv.option("--rate", format!("{:.0}", self.rate.max(1.0)));
         if let Some(seconds) = self.duration {
-            words.option("--duration", seconds.to_string());
+            argv.option("--duration", seconds.to_string());
         }
-        words.flag("--all-cpus", self.all);
+        argv.flag("--all-cpus", self.all);
         if let Some(pid) = self.pid {
-            words.option("--pid", pid.to_string());
+            argv.option("--pid", pid.to_string());
         } else if !self.all {
-            words.option("--iteration-count", self.iteration_count.to_string());
+            argv.option("--iteration-count", self.iteration_count.to_string());
         }
-        words.flag("--ignore-exit-code", self.ignore_exit_code);
+        argv.flag("--ignore-exit-code", self.ignore_exit_code);
         // Readers of samply's profiles know this version.
-        words.option("--profile-version", "49");
-        words.option("--include-args", self.profile.include_args.to_string());
-        words.flag("--unlink-aux-files", self.profile.unlink_aux_files);
-        self.profile.add(&mut words);
-        self.server.add(&mut words)?;
-        self.symbols.add(&mut words);
+        argv.option("--profile-version", "49");
+        argv.option("--include-args", self.profile.include_args.to_string());
+        argv.flag("--unlink-aux-files", self.profile.unlink_aux_files);
+        self.profile.add(&mut argv);
+        self.server.add(&mut argv)?;
+        self.symbols.add(&mut argv);
         // samply serves its profile wherever it runs.
-        words.flag("--serve", !self.profile.save_only);
+        argv.flag("--serve", !self.profile.save_only);
         if !self.command.is_empty() {
-            words.0.push("--".into());
-            words.0.extend(self.command);
+            argv.0.push("--".into());
+            argv.0.extend(self.command);
         }
-        Ok(words.0)
+        Ok(argv.0)
     }
 }
 
 impl LoadArgs {
-    fn words(self) -> Result<Vec<OsString>, Failure> {
-        let mut words = Words::of("load");
-        self.server.add(&mut words)?;
-        self.symbols.add(&mut words);
-        words.0.extend(["--".into(), self.file.into_os_string()]);
-        Ok(words.0)
+    fn argv(self) -> Result<Vec<OsString>, Failure> {
+        let mut argv = Words::of("load");
+        self.server.add(&mut argv)?;
+        self.symbols.add(&mut argv);
+        argv.0.extend(["--".into(), self.file.into_os_string()]);
+        Ok(argv.0)
     }
 }
 
 impl ImportArgs {
-    fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+    fn argv(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
         let of_windows = "it is for recordings of Windows";
         without(self.coreclr.is_some(), "--coreclr", of_windows, printer);
         without(!self.user_etl.is_empty(), "a second file", of_windows, printer);
@@ -103,39 +103,39 @@ impl ImportArgs {
             "nothing of a recording is removed",
             printer,
         );
-        let mut words = Words::of("import");
-        words.option("--profile-version", "49");
+        let mut argv = Words::of("import");
+        argv.option("--profile-version", "49");
         for folder in &self.aux_file_dir {
-            words.option("--aux-file-dir", folder);
+            argv.option("--aux-file-dir", folder);
         }
         if let Some(architecture) = &self.override_arch {
-            words.option("--override-arch", architecture);
+            argv.option("--override-arch", architecture);
         }
         for name in &self.name {
             printer.detail(format_args!("--name {name} takes processes and threads of exactly this name"));
-            words.option("--name", name);
+            argv.option("--name", name);
         }
         for pid in &self.pid {
-            words.option("--pid", pid.to_string());
+            argv.option("--pid", pid.to_string());
         }
         if let Some(range) = &self.time_range {
-            words.option("--time-range", range);
+            argv.option("--time-range", range);
         }
-        self.profile.add(&mut words);
-        self.server.add(&mut words)?;
-        self.symbols.add(&mut words);
-        words.0.extend(["--".into(), self.file.into_os_string()]);
-        Ok(words.0)
+        self.profile.add(&mut argv);
+        self.server.add(&mut argv)?;
+        self.symbols.add(&mut argv);
+        argv.0.extend(["--".into(), self.file.into_os_string()]);
+        Ok(argv.0)
     }
 }
 
 impl ProfileArgs {
     /// The options that recording and importing share.
-    fn add(&self, words: &mut Words) {
+    fn add(&self, argv: &mut Words) {
         if let Some(name) = &self.profile_name {
-            words.option("--profile-name", name);
+            argv.option("--profile-name", name);
         }
-        words.option("--output", &self.output);
+        argv.option("--output", &self.output);
         for (flag, set) in [
             ("--main-thread-only", self.main_thread_only),
             ("--reuse-threads", self.reuse_threads),
@@ -145,18 +145,18 @@ impl ProfileArgs {
             ("--cswitch-markers", self.cswitch_markers),
             ("--jit-markers", self.jit_markers),
         ] {
-            words.flag(flag, set);
+            argv.flag(flag, set);
         }
     }
 }
 
 impl ServerArgs {
-    fn add(&self, words: &mut Words) -> Result<(), Failure> {
-        words.flag("--no-open", self.no_open);
+    fn add(&self, argv: &mut Words) -> Result<(), Failure> {
+        argv.flag("--no-open", self.no_open);
         // Callers of samply expect its page.
-        words.option("--ui", "firefox");
-        words.flag("--verbose", self.verbose);
-        words.option("--address", &self.address);
+        argv.option("--ui", "firefox");
+        argv.flag("--verbose", self.verbose);
+        argv.option("--address", &self.address);
         match self.port.as_str() {
             "3000+" => {}
             port if port.ends_with('+') => {
@@ -165,26 +165,26 @@ impl ServerArgs {
                 ))
                 .hint("give one port, or leave the option out"));
             }
-            port => words.option("--port", port),
+            port => argv.option("--port", port),
         }
         Ok(())
     }
 }
 
 impl SymbolArgs {
-    fn add(&self, words: &mut Words) {
+    fn add(&self, argv: &mut Words) {
         for folder in &self.symbol_dir {
-            words.option("--symbol-dir", folder);
+            argv.option("--symbol-dir", folder);
         }
         if let Some(folder) = &self.simpleperf_binary_cache {
-            words.option("--simpleperf-binary-cache", folder);
+            argv.option("--simpleperf-binary-cache", folder);
         }
         for (option, values) in [
             ("--windows-symbol-server", &self.windows_symbol_server),
             ("--breakpad-symbol-server", &self.breakpad_symbol_server),
         ] {
             for value in values {
-                words.option(option, value);
+                argv.option(option, value);
             }
         }
         let folders = [
@@ -194,7 +194,7 @@ impl SymbolArgs {
         ];
         for (option, values) in folders {
             for value in values {
-                words.option(option, value);
+                argv.option(option, value);
             }
         }
     }

@@ -15,15 +15,15 @@ pub(crate) const NOT_UNDERSTOOD: u8 = 2;
 
 /// The failure of the words behind the command's name. Requested help and versions are printed, and
 /// end this program.
-pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> Failure {
+pub(crate) fn refused(error: &Error, command: &Command, argv: &[OsString]) -> Failure {
     if is_answer(error.kind()) {
         error.exit();
     }
-    let path = named(command, words);
+    let path = named(command, argv);
     let inner = innermost(command, &path);
     let meant = meant_option(error, inner).map(|meant| format!("similar: the option '{meant}'"));
     let meant = meant.or_else(|| instead(error, inner.get_name()).map(str::to_owned));
-    let (message, hints) = match dashed_value(error, command, inner, words) {
+    let (message, hints) = match dashed_value(error, command, inner, argv) {
         Some(DashedValue::Invalid(error)) => (sentence(&error), Vec::new()),
         Some(DashedValue::Typed(hint)) if meant.is_none() => (sentence(error), vec![hint]),
         _ => (sentence(error), meant.map_or_else(|| hints(error, &path), |meant| vec![meant])),
@@ -203,10 +203,10 @@ fn instead(error: &Error, command: &str) -> Option<&'static str> {
 }
 
 /// The names of the commands that the words name, from the outermost to the innermost.
-fn named<'command>(command: &'command Command, words: &[OsString]) -> Vec<&'command str> {
+fn named<'command>(command: &'command Command, argv: &[OsString]) -> Vec<&'command str> {
     let mut path = vec![command.get_bin_name().unwrap_or(command.get_name())];
     let mut innermost = command;
-    let names = words.iter().filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let names = argv.iter().filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
     for inner in names.map_while(|word| word.to_str()) {
         let Some(inner) = innermost.find_subcommand(inner) else { break };
         path.push(inner.get_name());

@@ -9,21 +9,21 @@ use std::sync::Arc;
 
 /// Answers for addresses of modules, from a file.
 #[derive(Clone, Debug, Default)]
-pub struct StatedAnswers {
+pub struct ProvidedAnswers {
     file: PathBuf,
-    modules: FxHashMap<(String, DebugId), Arc<StatedModule>>,
+    modules: FxHashMap<(String, DebugId), Arc<ProvidedModule>>,
 }
 
 /// Answers for addresses of one module.
 #[derive(Debug, Default)]
-pub struct StatedModule {
+pub struct ProvidedModule {
     file: PathBuf,
     /// Ascending, each once.
     addresses: Vec<RelativeAddress>,
     infos: Vec<Arc<AddressInfo>>,
 }
 
-impl StatedAnswers {
+impl ProvidedAnswers {
     /// An empty set of answers from this file.
     pub fn of_file(file: impl Into<PathBuf>) -> Self {
         Self { file: file.into(), modules: FxHashMap::default() }
@@ -42,19 +42,19 @@ impl StatedAnswers {
             answers.sort_by_key(|(address, _)| *address);
             answers.dedup_by_key(|(address, _)| *address);
             let (addresses, infos) = answers.into_iter().unzip();
-            Arc::new(StatedModule { file: self.file.clone(), addresses, infos })
+            Arc::new(ProvidedModule { file: self.file.clone(), addresses, infos })
         });
     }
 
     /// The answers of a module, by the name and the id of its debug info, because a name alone is no
     /// identity.
-    pub(crate) fn of(&self, request: &ModuleRequest) -> Option<Arc<StatedModule>> {
+    pub(crate) fn of(&self, request: &ModuleRequest) -> Option<Arc<ProvidedModule>> {
         let debug_id = request.debug_id.filter(|id| id.breakpad().contains(|digit| digit != '0'))?;
         self.modules.get(&(request.debug_name.clone(), debug_id)).cloned()
     }
 }
 
-impl StatedModule {
+impl ProvidedModule {
     /// The file that states them.
     pub(crate) fn file(&self) -> &Path {
         &self.file

@@ -19,12 +19,12 @@ const SHARE: u32 = 500;
 
 /// The state of the readings.
 #[derive(Debug)]
-pub(crate) struct LivingTotals {
+pub(crate) struct LiveTotals {
     totals: Arc<ThreadTotals>,
     next: Instant,
 }
 
-impl LivingTotals {
+impl LiveTotals {
     /// Reads for the first time after the shortest pause.
     pub(crate) fn new(totals: Arc<ThreadTotals>) -> Self {
         Self { totals, next: Instant::now() + MIN_PAUSE }
@@ -36,11 +36,11 @@ impl LivingTotals {
             return Vec::new();
         }
         let began = thread_cpu_ns();
-        let living = self.totals.of_living(events);
+        let live = self.totals.of_live(events);
         let time = Timestamp(monotonic_ns());
         let cost = Duration::from_nanos(thread_cpu_ns().saturating_sub(began));
         self.next = Instant::now() + pause_after(cost);
-        living.into_iter().map(|thread| thread.total(time)).collect()
+        live.into_iter().map(|thread| thread.total(time)).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Why the kernel's events are not recorded.
 #[derive(Debug, Error)]
-pub enum EtwRefusal {
+pub enum EtwDenied {
     /// The user lacks the rights.
     #[error("recording the kernel's events (ETW) needs the rights of an administrator")]
     NotAdministrator,
@@ -38,7 +38,7 @@ pub enum EtwRefusal {
     },
 }
 
-impl EtwRefusal {
+impl EtwDenied {
     /// Advice for the user, one line each. `by_suspending`: whether the processes can be recorded by
     /// suspending their threads as well.
     pub fn advice(&self, by_suspending: bool) -> Vec<String> {

@@ -11,7 +11,7 @@ const MAX_FILES: usize = 50_000;
 
 /// The build ids of the files in a recording: those in its list or, if it has none, those of its mappings, for
 /// which the recording is read once more.
-pub(crate) fn wanted_files(reader: &FileReader) -> BTreeSet<BuildId> {
+pub(crate) fn requested_files(reader: &FileReader) -> BTreeSet<BuildId> {
     let listed = ids(&reader.features().build_ids);
     if !listed.is_empty() {
         return listed;

@@ -11,7 +11,7 @@ const CALLER_SAVED: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 
 /// A place that holds an address in the frame, at a known distance from the CFA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeptStackPointer {
+pub(crate) struct SavedStackPointer {
     /// A register, and how many words below the CFA the address in it is.
     register: Option<(u8, i64)>,
     /// How many bytes the stack pointer is below the place where it was aligned.
@@ -20,7 +20,7 @@ pub(crate) struct KeptStackPointer {
     word: Option<(i64, i64)>,
 }
 
-impl KeptStackPointer {
+impl SavedStackPointer {
     /// Nothing is kept.
     pub(super) const NONE: Self = Self { register: None, lowered: None, word: None };
 
@@ -63,7 +63,7 @@ impl KeptStackPointer {
     /// A register gets another value.
     #[inline]
     pub(super) fn overwrite(&mut self, register: u8) {
-        if self.register.is_some_and(|(kept, _)| kept == register) {
+        if self.register.is_some_and(|(saved_sp, _)| saved_sp == register) {
             self.register = None;
         }
     }
@@ -71,14 +71,14 @@ impl KeptStackPointer {
     /// A function is called.
     #[inline]
     pub(super) fn call(&mut self) {
-        if self.register.is_some_and(|(kept, _)| CALLER_SAVED.contains(&kept)) {
+        if self.register.is_some_and(|(saved_sp, _)| CALLER_SAVED.contains(&saved_sp)) {
             self.register = None;
         }
     }
 
     /// How many words below the CFA the address in a register is, if it is one that is kept.
     pub(super) fn in_register(&self, register: u8) -> Option<i64> {
-        self.register.filter(|(kept, _)| *kept == register).map(|(_, words)| words)
+        self.register.filter(|(saved_sp, _)| *saved_sp == register).map(|(_, words)| words)
     }
 
     /// The same of the word at a distance above the stack pointer.
