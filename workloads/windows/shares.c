@@ -8,7 +8,7 @@ static volatile unsigned long long sink[2];
 
 // One loop for all: two copies of it may differ in speed by a half, because of where they lie in memory.
 __attribute__((noinline)) static void work(int thread, long amount) {
-    for (long i = 0; i < amount * 1000000; i++) sink[thread] += i;
+    for (long long i = 0; i < amount * 1000000LL; i++) sink[thread] += i;
 }
 
 __attribute__((noinline)) void alpha(long amount) { work(0, amount); __asm__ volatile(""); }

@@ -4,7 +4,7 @@ use super::process::Process;
 use crate::event::{Pid, Timestamp};
 use crate::jit::dumps::JitDumps;
 use crate::mappings::Range;
-use crate::modules::store::{CODE_WINDOW, ModuleStore};
+use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 
 /// Finds the code of one process at one time.
@@ -43,13 +43,15 @@ impl<'a> CodeFinder<'a> {
         self.last.as_ref()
     }
 
-    /// The range of code that is in no file, and that nothing names.
+    /// One address of code that is in no file, and that nothing names. Its neighbours may have names, and it may get one
+    /// itself as long as a jitdump is not read up to now: such code stays unknown, and is looked up again.
     fn unnamed_code(&mut self, address: Avma) -> Option<Range> {
-        let range = self.last.filter(|range| range.module.is_none())?;
+        self.last.filter(|range| range.module.is_none())?;
+        if !self.dumps.are_read_up_to(&self.process.jit.dumps, self.now) {
+            return None;
+        }
         let (module, base) = self.modules.add_unnamed_code(address)?;
-        let start = range.start.max(base);
-        let end = range.end.min(Avma(base.0.saturating_add(CODE_WINDOW)));
-        Some(Range { start, end, module: Some((module, base)) })
+        Some(Range { start: address, end: Avma(address.0.saturating_add(1)), module: Some((module, base)) })
     }
 
     /// The range of code that was generated while the program ran, and that no file holds.

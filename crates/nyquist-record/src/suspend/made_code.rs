@@ -9,12 +9,14 @@ use super::images::{Images, unmap};
 
 /// The path of memory without a file.
 const NO_FILE: &str = "//anon";
-/// Looks may take one of this many parts of the time, because they go through all memory of a process. But they are
-/// not rarer than samples are sent on: code that is found later is not in the stacks before.
+/// Looks may take one of this many parts of the time, because they go through all memory of a process. But a look for an
+/// address that was sampled is not put off for long: code that is found later is not in the stacks before.
 const PART_OF_LOOKS: u64 = 20;
 /// The shortest and the longest time between two looks, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 5_000_000;
-const MAX_PAUSE_NS: u64 = 400_000_000;
+const MAX_PAUSE_NS: u64 = 10_000_000_000;
+/// The longest time between two looks for addresses that were sampled.
+const MAX_PAUSE_OF_SOUGHT_NS: u64 = 400_000_000;
 /// The most pieces of memory that are known of a process.
 const MAX_RANGES: usize = 1024;
 
@@ -23,8 +25,12 @@ const MAX_RANGES: usize = 1024;
 pub(crate) struct MadeCode {
     /// By address. None overlaps another or an image.
     ranges: Vec<Range<u64>>,
+    /// An address that was sampled, and that is in nothing known.
+    sought: Option<u64>,
     looked_at: u64,
+    /// When it may be looked for without such an address, and with one.
     next_look: u64,
+    next_look_for_sought: u64,
 }
 
 impl MadeCode {
@@ -34,9 +40,19 @@ impl MadeCode {
         after.checked_sub(1).and_then(|at| self.ranges.get(at)).is_some_and(|range| range.contains(&address))
     }
 
-    /// Whether a look is due.
-    pub(crate) fn may_look_again(&self, now: u64) -> bool {
-        now >= self.next_look
+    /// Asks for a look, because an address was sampled that is in nothing known.
+    pub(crate) fn seek(&mut self, address: u64) {
+        self.sought = Some(address);
+    }
+
+    /// Whether a look is asked for.
+    pub(crate) fn is_sought(&self) -> bool {
+        self.sought.is_some()
+    }
+
+    /// Whether a look is due. Code that is only ever a caller is found by looks that nothing asked for.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        now >= if self.is_sought() { self.next_look_for_sought } else { self.next_look }
     }
 
     /// Takes over what a look between two times has found, less what is of images. Returns the changes. New code gets
@@ -47,9 +63,11 @@ impl MadeCode {
         (began, ended): (u64, u64),
         (found, images): (Vec<Range<u64>>, &Images),
     ) -> Vec<(u64, EventKind)> {
+        self.sought = None;
         let before = std::mem::replace(&mut self.looked_at, ended);
         let pause = (ended.saturating_sub(began) * PART_OF_LOOKS).clamp(MIN_PAUSE_NS, MAX_PAUSE_NS);
         self.next_look = ended.saturating_add(pause);
+        self.next_look_for_sought = ended.saturating_add(pause.min(MAX_PAUSE_OF_SOUGHT_NS));
         let of_no_image = found.into_iter().filter(|range| !images.overlap(range));
         let former = std::mem::replace(&mut self.ranges, merged(of_no_image.collect()));
         let gone = former.iter().filter(|range| !self.ranges.contains(range)).map(|range| unmap(pid, range));
@@ -57,8 +75,10 @@ impl MadeCode {
         gone.chain(new).map(|change| (before, change)).collect()
     }
 
-    /// Leaves memory to images that were found there. It was not known that they are images.
+    /// Leaves memory to images that were found there. It was not known that they are images. A sampled address that is in
+    /// one is sought no longer.
     pub(crate) fn leave_to(&mut self, images: &Images, pid: u32, time: u64) -> Vec<(u64, EventKind)> {
+        self.sought = self.sought.filter(|address| images.find(*address).is_none());
         let gone = self.ranges.extract_if(.., |range| images.overlap(range));
         gone.map(|range| (time, unmap(pid, &range))).collect()
     }
@@ -137,6 +157,11 @@ mod tests {
         let many: Vec<_> = (0..2 * MAX_RANGES as u64).map(|at| at * 0x2000..at * 0x2000 + 0x1000).collect();
         assert_eq!(made.accept(7, (0, MIN_PAUSE_NS), (many, &Images::default())).len(), MAX_RANGES);
         let next = MIN_PAUSE_NS + PART_OF_LOOKS * MIN_PAUSE_NS;
-        assert!(!made.may_look_again(next - 1) && made.may_look_again(next));
+        assert!(!made.is_due(next - 1) && made.is_due(next));
+        made.accept(7, (next, next + MAX_PAUSE_OF_SOUGHT_NS), (Vec::new(), &Images::default()));
+        let soon = next + 2 * MAX_PAUSE_OF_SOUGHT_NS;
+        assert!(!made.is_due(soon), "nothing is sought");
+        made.seek(0x70_0000);
+        assert!(!made.is_due(soon - 1) && made.is_due(soon));
     }
 }

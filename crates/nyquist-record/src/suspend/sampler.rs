@@ -181,7 +181,9 @@ impl<S: System> Sampler<S> {
         let waited = now.saturating_sub(self.sent_at);
         let may_wait = waited < MAX_KEPT_BACK_NS;
         let mut sampled = self.processes.values().filter(|process| process.has_samples);
-        if waited < BETWEEN_CHUNKS_NS || (may_wait && sampled.any(|it| !it.made_code.may_look_again(now))) {
+        if waited < BETWEEN_CHUNKS_NS
+            || (may_wait && sampled.any(|it| it.made_code.is_sought() && !it.made_code.is_due(now)))
+        {
             return;
         }
         self.refresh_sampled_images(now);
@@ -213,13 +215,13 @@ impl<S: System> Sampler<S> {
         if !changes.is_empty() {
             process.calls.clear();
         }
-        if process.made_code.may_look_again(now) {
+        if process.made_code.is_due(now) {
             let began = self.system.now();
             let found = self.system.made_code(&process.handle, &|address| process.images.end_at(address));
             let ended = self.system.now();
-            process.has_samples = false;
             changes.extend(process.made_code.accept(pid, (began, ended), (found, &process.images)));
         }
+        process.has_samples = process.made_code.is_sought();
         for (time, change) in changes {
             // Events before the last chunk would be late.
             self.out.push(time.max(self.sent_at), change);

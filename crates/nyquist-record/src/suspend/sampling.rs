@@ -245,12 +245,15 @@ impl<S: System> Sampler<S> {
     }
 
     /// Notes that a process was sampled at an address. Reads its images at once if the code there is unknown,
-    /// and more often while the process is new, because it loads libraries then.
+    /// and then looks for code that was made at run time. Reads them more often while the process is new, because it loads libraries then.
     fn note_sample(&mut self, pid: u32, ip: u64, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = true;
         process.samples += 1;
         let is_unknown = process.images.find(ip).is_none() && !process.made_code.has(ip);
+        if is_unknown {
+            process.made_code.seek(ip);
+        }
         if (is_unknown && process.images.may_look_again(now)) || process.samples.is_power_of_two() {
             self.refresh_images(pid, now);
         }

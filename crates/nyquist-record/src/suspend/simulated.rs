@@ -379,10 +379,14 @@ impl System for SimSystem {
 
     fn registers(&mut self, thread: &u32) -> Option<SimRegisters> {
         let mut machine = self.0.borrow_mut();
+        let machine_made =
+            machine.makes_code.clone().filter(|(at, _)| machine.now >= *at).map(|(_, range)| range);
         let (process, now) = machine.live(*thread)?;
         let thread = process.threads.get(thread)?;
         assert!(thread.is_suspended, "it runs");
-        let ip = if thread.runs(now) { PROGRAM.start } else { LIBRARY.start };
+        let made = machine_made.or_else(|| process.made_code.first().cloned());
+        let of_program = made.map_or(PROGRAM.start, |range| range.start);
+        let ip = if thread.runs(now) { of_program } else { LIBRARY.start };
         Some(SimRegisters { ip: ip + 0x10, counter: thread.cpu_ns })
     }
 

@@ -353,6 +353,14 @@ fn made_code_is_mapped_without_a_file() {
 }
 
 #[test]
+fn slow_looks_for_made_code_are_rare() {
+    let machine = machine(0, &[(10, forever(&[(11, SimActivity::Runs)]))]);
+    machine.0.borrow_mut().made_code_ns = 200 * MS;
+    record(&machine, plan(&[10], 4000));
+    assert_eq!(machine.0.borrow().made_code_looks, 1, "one of 200 ms in 4 s");
+}
+
+#[test]
 fn made_code_is_in_time_for_samples() {
     let made = 0x70_0000..0x71_0000;
     let late = SimProcess { made_code: vec![], ..forever(&[(11, SimActivity::Runs)]) };
