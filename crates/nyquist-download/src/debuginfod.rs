@@ -318,8 +318,8 @@ fn escaped(path: &str) -> String {
     });
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let name: String = path.bytes().map(|byte| if is_plain(byte) { byte as char } else { '#' }).collect();
-    let cached = name.len().min(MAX_NAME - 9);
-    format!("{hash:08x}-{}", &name[name.len() - cached..])
+    let len = name.len().min(MAX_NAME - 9);
+    format!("{hash:08x}-{}", &name[name.len() - len..])
 }
 
 /// A path encoded for an address: all but unreserved characters and `/` become `%xx`.

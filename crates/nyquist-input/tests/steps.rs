@@ -140,8 +140,8 @@ fn the_first_event_with_samples_is_read() {
     let caller = Caller::default();
     let profile = caller.read(&path, caller.options()).unwrap();
     assert_eq!((profile.threads()[0].samples.len(), &*profile.meta().measure.name), (24, "instructions"));
-    let message = |note: &Note| matches!(note, Note::EventInstead { shown, .. } if shown == "instructions");
-    assert!(caller.notes.borrow().iter().any(message), "{:?}", caller.notes);
+    let is_noted = |note: &Note| matches!(note, Note::EventInstead { shown, .. } if shown == "instructions");
+    assert!(caller.notes.borrow().iter().any(is_noted), "{:?}", caller.notes);
     remove(&path);
 }
 

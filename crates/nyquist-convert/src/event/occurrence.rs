@@ -66,10 +66,10 @@ impl OccurrenceKind {
         };
         let count = field(well_known::EVENT_COUNT, Some("Count"), MarkerFormat::Integer);
         let own = fields.iter().map(|(key, format)| field(key, None, *format));
-        let message = |(key, _): &(String, MarkerFormat)| format!("{key}={{marker.data.{key}}}");
+        let key_and_value = |(key, _): &(String, MarkerFormat)| format!("{key}={{marker.data.{key}}}");
         let label = match fields {
             [] => "{marker.name}".to_owned(),
-            fields => fields.iter().map(message).collect::<Vec<_>>().join(" "),
+            fields => fields.iter().map(key_and_value).collect::<Vec<_>>().join(" "),
         };
         let schema = MarkerSchema {
             name: well_known::event_schema(name),

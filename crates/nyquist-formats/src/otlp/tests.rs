@@ -263,11 +263,11 @@ fn a_cut_file_does_no_harm() {
 #[test]
 fn a_cut_file_says_so() {
     let whole = written();
-    let message = |end: usize| match read(&whole[..end]) {
+    let is_noticed = |end: usize| match read(&whole[..end]) {
         Ok(imported) => imported.notes.contains(&Note::Cut { place: "its end".into() }),
         Err(error) => error.to_string().contains("it is cut off"),
     };
-    let unsaid: Vec<_> = (1..whole.len()).filter(|&end| !message(end)).collect();
+    let unnoticed: Vec<_> = (1..whole.len()).filter(|&end| !is_noticed(end)).collect();
     // A cut between two members of the document leaves a whole document.
-    assert!(unsaid.len() < 4, "{unsaid:?} of {}", whole.len());
+    assert!(unnoticed.len() < 4, "{unnoticed:?} of {}", whole.len());
 }

@@ -91,7 +91,7 @@ impl Delivery {
             printer,
             queue: Arc::clone(&queue),
             is_old: false,
-            message: String::new(),
+            last_reason: String::new(),
         };
         let run = move || {
             // What talks to others has no rights of the recorder's.
@@ -242,7 +242,7 @@ struct Courier {
     /// Whether the server is a Pyroscope without the push API.
     is_old: bool,
     /// The last reason that was printed.
-    message: String,
+    last_reason: String,
 }
 
 impl Courier {
@@ -306,14 +306,14 @@ impl Courier {
 
     /// Prints a reason if it is another one than before.
     fn say(&mut self, reason: &str) {
-        if self.message != reason {
+        if self.last_reason != reason {
             let url = &self.server.url;
             if reason.is_empty() {
                 self.printer.say(format_args!("{url} takes profiles again"));
             } else {
                 self.printer.warn(format_args!("{url}: {reason}"));
             }
-            reason.clone_into(&mut self.message);
+            reason.clone_into(&mut self.last_reason);
         }
     }
 }
@@ -335,24 +335,24 @@ fn verdict(kind: ServerKind, answer: Result<Answer, NoAnswer>) -> Verdict {
     match status {
         200..=299 if kind == ServerKind::Otlp => match otlp::rejected(&answer.body) {
             Some(reason) => {
-                Verdict::Refused(format!("it has rejected profiles: {}", message(reason.as_bytes())))
+                Verdict::Refused(format!("it has rejected profiles: {}", shown_text(reason.as_bytes())))
             }
             None => Verdict::Taken,
         },
         200..=299 => Verdict::Taken,
         404 | 405 if kind == ServerKind::Pyroscope => {
-            Verdict::NoSuchPath(format!("status {status}: {}", message(&answer.body)))
+            Verdict::NoSuchPath(format!("status {status}: {}", shown_text(&answer.body)))
         }
         _ if may_come_again => {
             let requested = answer.retry_after.as_deref().and_then(pause_of);
-            Verdict::Again(requested, format!("status {status}: {}", message(&answer.body)))
+            Verdict::Again(requested, format!("status {status}: {}", shown_text(&answer.body)))
         }
-        _ => Verdict::Refused(format!("status {status}: {}", message(&answer.body))),
+        _ => Verdict::Refused(format!("status {status}: {}", shown_text(&answer.body))),
     }
 }
 
 /// The beginning of what a server says.
-fn message(body: &[u8]) -> String {
+fn shown_text(body: &[u8]) -> String {
     const SHOWN: usize = 200;
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
     one_line(text.trim()).to_string()

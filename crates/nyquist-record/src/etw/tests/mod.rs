@@ -276,10 +276,10 @@ fn an_idle_target_does_not_hold_up_the_recording() {
 
 #[test]
 fn refusals_are_a_sentence_with_advice() {
-    let message = EtwDenied::NotAdministrator;
-    assert!(message.to_string().contains("administrator"), "{message}");
-    assert_eq!(message.advice(false).len(), 1);
-    assert!(message.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    let denied = EtwDenied::NotAdministrator;
+    assert!(denied.to_string().contains("administrator"), "{denied}");
+    assert_eq!(denied.advice(false).len(), 1);
+    assert!(denied.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
     assert!(EtwDenied::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
     assert!(EtwDenied::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
     let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
