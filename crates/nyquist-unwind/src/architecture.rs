@@ -84,6 +84,12 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// `None` if it does not lead there, or if the architecture does not follow code.
     fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
+    /// The rule at `offset` of `code` by a way from there to a return. `None` if there is none, or if frame pointers
+    /// are always kept.
+    fn rule_to_return(_code: &[u8], _offset: usize) -> Option<Rule> {
+        None
+    }
+
     /// The call that the last instruction of `code` can be.
     fn call_at_end(code: &[u8]) -> Option<CallInstruction>;
 

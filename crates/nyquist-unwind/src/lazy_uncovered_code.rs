@@ -12,6 +12,7 @@ use crate::code::{
     CodeAround, CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap,
 };
 use crate::followed_functions::{FollowedFunctions, function_starts};
+use crate::found_rules::FoundRules;
 use crate::inferred_rules::InferredRules;
 use crate::rule::Rule;
 
@@ -37,6 +38,8 @@ pub(crate) struct LazyUncoveredCode {
     linkage_code: OnceLock<UncoveredCode>,
     /// The functions in which threads were interrupted.
     followed: FollowedFunctions,
+    /// The rules of code that is made at run time.
+    found: FoundRules,
 }
 
 /// All uncovered code has to be read, because a gap cannot be handled alone, or because reading everything is
@@ -183,6 +186,11 @@ impl LazyUncoveredCode {
     pub(crate) fn followed_rule(&self, code: &CodeAround<'_>, address: u32) -> Rule {
         let starts = || self.later.as_ref().map(|later| later.function_starts()).unwrap_or_default();
         self.followed.rule(code, address, starts)
+    }
+
+    /// The rules that were found for code that is made at run time, by relative address.
+    pub(crate) fn found_rules(&self) -> &FoundRules {
+        &self.found
     }
 
     /// The code before a relative address, as much as a call can take. `None` if the file is not there any

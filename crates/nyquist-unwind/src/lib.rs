@@ -84,6 +84,7 @@ mod code;
 mod compile;
 mod error;
 mod followed_functions;
+mod found_rules;
 mod frame;
 mod function_symbols;
 mod go;

@@ -2,6 +2,7 @@
 
 mod open;
 
+use crate::architecture::Architecture;
 use crate::call_frame_info::CallFrameInfo;
 use crate::call_instruction::CallInstruction;
 use crate::cfi::FrameSection;
@@ -156,6 +157,16 @@ impl Module {
     /// alone.
     pub(crate) fn followed_rule(&self, code: &CodeAround<'_>, address: RelativeAddress) -> Rule {
         self.uncovered.followed_rule(code, address.0)
+    }
+
+    /// The rule for code that is made at run time, by a way to the return of its function.
+    pub(crate) fn rule_to_return<A: Architecture>(
+        &self,
+        code: &CodeAround<'_>,
+        address: RelativeAddress,
+    ) -> Option<Rule> {
+        let found = self.uncovered.found_rules();
+        self.may_change.then(|| found.get(address.0, || A::rule_to_return(&code.code, code.at)))?
     }
 
     /// The code before an address, as much as a call can take. `None` if it is not known.

@@ -1,5 +1,6 @@
 //! Whether a word on a stack can be a return address.
 
+use crate::Module;
 use crate::architecture::Architecture;
 use crate::call_instruction::CallInstruction;
 use crate::code::CodeAround;
@@ -17,16 +18,29 @@ pub(crate) enum StackWord {
 }
 
 /// Whether an address can be a return address. It must be in code, and follow a call if its instructions are
-/// known without unwind information.
+/// known without unwind information, and do not change.
 pub(crate) fn may_return_to<A: Architecture>(mappings: &CodeMappings, address: u64) -> bool {
+    is_in_code(mappings, address, |module, around| module.may_change() || follows_call::<A>(around))
+}
+
+/// The same, but the address must follow a call also in code that is made at run time, if its instructions were
+/// read. They may have changed since.
+pub(crate) fn returns_behind_call<A: Architecture>(mappings: &CodeMappings, address: u64) -> bool {
+    is_in_code(mappings, address, |_, around| follows_call::<A>(around))
+}
+
+/// Whether an address is in code, and `may_return` if its instructions are known without unwind information.
+fn is_in_code(
+    mappings: &CodeMappings,
+    address: u64,
+    may_return: impl FnOnce(&Module, &CodeAround<'_>) -> bool,
+) -> bool {
     let Some(mapping) = find(mappings, address.wrapping_sub(1)) else { return false };
     let Some((module, lookup)) = mapping.module().zip(mapping.relative(address.wrapping_sub(1))) else {
         return true;
     };
-    match module.uncovered_around(lookup.0.wrapping_add(1)) {
-        Some(around) => module.may_change() || follows_call::<A>(&around),
-        None => true,
-    }
+    let around = module.uncovered_around(lookup.0.wrapping_add(1));
+    around.is_none_or(|around| may_return(module, &around))
 }
 
 fn follows_call<A: Architecture>(around: &CodeAround<'_>) -> bool {

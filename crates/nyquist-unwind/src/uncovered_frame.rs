@@ -4,17 +4,21 @@
 use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
 use crate::call_instruction::CallInstruction;
 use crate::code::{CodeAround, UncoveredExtent};
-use crate::return_address::{StackWord, judge, may_return_to};
+use crate::return_address::{StackWord, judge, may_return_to, returns_behind_call};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::space::{CodeMappings, find};
 use crate::{Module, Reason, StackMemory};
 use nyquist_object::{Avma, RelativeAddress};
+use std::cell::Cell;
 
 /// The most bytes of a stack that are searched for the return address of an interrupted function.
 const MAX_SEARCHED: u64 = 1 << 14;
 
 /// The largest distance from a function's start, where a call leads, to one of its instructions.
 const MAX_FUNCTION_BYTES: u64 = 1 << 18;
+
+/// The most bytes that the arguments of a Java method take, of which it has at most 255.
+const MAX_ARGUMENT_BYTES: u64 = 256 * 8;
 
 /// A frame that no unwind information describes.
 pub(crate) struct UncoveredFrame<'a, A: Architecture, M> {
@@ -25,6 +29,8 @@ pub(crate) struct UncoveredFrame<'a, A: Architecture, M> {
     pub(crate) frame: &'a FrameRegisters<A>,
     /// All of its registers, if they are known.
     pub(crate) registers: Option<&'a FullRegisters<A>>,
+    /// The address of code whose instructions may have changed since they were read.
+    pub(crate) unsure: &'a Cell<Option<Avma>>,
 }
 
 impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
@@ -34,6 +40,9 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
         let code = self.code();
         if self.is_signal_frame(code.as_ref()) {
             return Ok(Rule::SIGNAL_FRAME);
+        }
+        if let Some(rule) = self.rule_to_return(code.as_ref()) {
+            return Ok(rule);
         }
         let leads = |rule: &Rule| self.leads_to_call(*rule);
         let known = self.rule_of_next_instructions(code.as_ref());
@@ -79,6 +88,44 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
             None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
             _ => None,
         }
+    }
+
+    /// The rule for code that is made at run time, by the instructions of its function.
+    fn rule_to_return(&self, code: Option<&CodeAround<'_>>) -> Option<Rule> {
+        let (module, address) = self.module_at(self.frame.ip)?;
+        let rule = module.rule_to_return::<A>(code?, address)?;
+        let next = self.apply(rule).ok()?;
+        if returns_behind_call::<A>(self.mappings, next.ip) || self.restores_frame(&next) {
+            return Some(rule);
+        }
+        self.unsure.set(may_return_to::<A>(self.mappings, next.ip).then_some(Avma(next.ip.wrapping_sub(1))));
+        None
+    }
+
+    /// The stack pointer of the caller, of a frame that was left by its frame record. HotSpot's interpreter keeps it
+    /// below the frame record, because a compiled caller's stack pointer is beyond the arguments
+    /// (`frame::interpreter_frame_sender_sp_offset`). It counts if the caller's instructions lead behind a call from
+    /// there, and do not from the end of the frame record.
+    pub(crate) fn kept_stack_pointer(&self, next: &FrameRegisters<A>) -> Option<u64> {
+        let kept = self.memory.read_u64(Avma(self.frame.fp.wrapping_sub(8)))?;
+        let arguments = kept.checked_sub(next.sp)?;
+        let is_plausible = (1..=MAX_ARGUMENT_BYTES).contains(&arguments) && kept.is_multiple_of(8);
+        let leads_behind_call = |sp| {
+            let frame = FrameRegisters { sp, ..*next };
+            let (caller, unsure) = (UncoveredFrame { frame: &frame, registers: None, ..*self }, self.unsure.get());
+            let rule = caller.rule_to_return(caller.code().as_ref());
+            self.unsure.set(unsure);
+            rule.is_some()
+        };
+        (is_plausible && !leads_behind_call(next.sp) && leads_behind_call(kept)).then_some(kept)
+    }
+
+    /// Whether a caller has its frame pointer back, and keeps one. Interpreters put return addresses on the stack that
+    /// are behind no call.
+    fn restores_frame(&self, next: &FrameRegisters<A>) -> bool {
+        let caller = UncoveredFrame { frame: next, registers: None, ..*self };
+        let is_restored = next.fp != self.frame.fp && may_return_to::<A>(self.mappings, next.ip);
+        is_restored && caller.has_frame_record()
     }
 
     /// The rule for code in a small gap, by following all code from its beginning.

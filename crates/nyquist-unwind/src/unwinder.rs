@@ -11,6 +11,7 @@ use crate::uncovered_frame::UncoveredFrame;
 use crate::x86_64::X86_64;
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
+use std::cell::Cell;
 
 /// The most frames that a walk yields.
 pub const MAX_FRAMES: usize = 16_384;
@@ -23,6 +24,8 @@ const MAX_PROLOGUE_LEN: usize = 128;
 pub struct Unwinder {
     cache: RuleCache,
     evaluator: RowEvaluator,
+    /// See [`Unwinder::unsure`].
+    unsure: Cell<Option<Avma>>,
 }
 
 impl Default for Unwinder {
@@ -49,7 +52,14 @@ impl From<Reason> for WalkStop {
 impl Unwinder {
     /// An unwinder with an empty cache. Allocates all memory that its walks will need.
     pub fn new() -> Self {
-        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new() }
+        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new(), unsure: Cell::new(None) }
+    }
+
+    /// Code that is made at run time and at which the last walk may have gone wrong: its frame pointer was trusted
+    /// because [the instructions](Module::from_instructions) are not known, or they may have changed since they were
+    /// read. Compilers at run time may use the frame pointer for other values, and then it skips callers.
+    pub fn unsure(&self) -> Option<Avma> {
+        self.unsure.get()
     }
 
     /// Passes the addresses of the stack's frames to `frames`, innermost first, and returns whether the
@@ -94,6 +104,7 @@ impl Unwinder {
             Ok(frame) => frame,
             Err(reason) => return WalkEnd::Truncated(reason),
         };
+        self.unsure.set(None);
         let mut walk = WalkState {
             unwinder: self,
             mappings: space.mappings(),
@@ -181,6 +192,9 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         if rule.kind() == CfaKind::Uncovered {
             let registers = (self.steps_since_base == 0).then_some(&self.base.0);
             rule = self.uncovered(frame, registers).guess()?;
+            if rule == A::FRAME_RECORD {
+                return self.step_by_frame_record(frame);
+            }
         }
         let next = match rule.kind() {
             CfaKind::End => return Err(WalkStop::Root),
@@ -200,6 +214,23 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
                 }
             }
         };
+        self.check(frame, &next)?;
+        Ok(next)
+    }
+
+    /// Steps by the frame record of a frame that no unwind information describes.
+    fn step_by_frame_record(&mut self, frame: &FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
+        let mut next = A::apply(A::FRAME_RECORD, frame, self.memory, self.address_bits)?;
+        self.steps_since_base += 1;
+        if let Some(sp) = self.uncovered(frame, None).kept_stack_pointer(&next) {
+            next.sp = sp;
+            self.base = (next.full_registers(), false);
+            self.steps_since_base = 0;
+        }
+        let is_unknown = self.mapping_of(frame.lookup()).is_some_and(|mapping| mapping.module().is_none());
+        if is_unknown && self.unwinder.unsure().is_none() {
+            self.unwinder.unsure.set(Some(Avma(frame.lookup())));
+        }
         self.check(frame, &next)?;
         Ok(next)
     }
@@ -277,7 +308,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
 
     /// A frame that no unwind information describes. `registers` are all of an interrupted frame's registers.
     fn uncovered<'f>(
-        &self,
+        &'f self,
         frame: &'f FrameRegisters<A>,
         registers: Option<&'f FullRegisters<A>>,
     ) -> UncoveredFrame<'f, A, M>
@@ -285,7 +316,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         'a: 'f,
     {
         let (mappings, memory, address_bits) = (self.mappings, self.memory, self.address_bits);
-        UncoveredFrame { mappings, memory, address_bits, frame, registers }
+        let unsure = &self.unwinder.unsure;
+        UncoveredFrame { mappings, memory, address_bits, frame, registers, unsure }
     }
 
     /// Retries a step that has failed. If the reason was an unknown register, its value is looked for.

@@ -66,13 +66,16 @@ impl ProcessWalker<'_> {
         resolve_bottom(end, frames)
     }
 
-    /// Whether a walk that ended at a frame would get further now, because the missing data was read from the
-    /// process.
+    /// Whether a walk that ended at a frame would get further now, or find callers that it has skipped, because the
+    /// missing data was read from the process.
     fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
+        let Some(targets) = self.modules.targets() else { return false };
         let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo);
-        let Some(targets) = self.modules.targets().filter(|_| lacks_rule) else { return false };
-        let at = last.map(|frame| (pid, frame.lookup_address(), now));
-        at.is_some_and(|at| self.process.read_instructions(at, targets, self.dumps))
+        let last = last.filter(|_| lacks_rule).map(|frame| frame.lookup_address());
+        [self.unwinder.unsure(), last]
+            .into_iter()
+            .flatten()
+            .any(|address| self.process.read_instructions((pid, address, now), targets, self.dumps))
     }
 }
 

@@ -41,11 +41,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
                 at = at.checked_add_signed(isize::try_from(distance).ok()?)?;
             }
             InstructionEffect::Return => return stack.rule(1),
-            InstructionEffect::SetsFramePointer => {
-                // Then the stack pointer is at the caller's frame pointer, which has been pushed before.
-                stack.frame_pointer = (stack.words >= 0).then_some(stack.words);
-                return stack.rule(2);
-            }
+            InstructionEffect::SetsFramePointer => return stack.rule_at_frame_pointer(),
         }
     }
     None
@@ -143,8 +139,8 @@ pub(super) fn jumps_by_operand(instruction: &DecodedInstruction) -> bool {
 }
 
 /// The changes of the stack by the followed instructions.
-#[derive(Default)]
-struct StackChanges {
+#[derive(Clone, Default)]
+pub(super) struct StackChanges {
     /// How far the stack pointer has risen, in words. Negative if it has fallen.
     words: i64,
     /// The word from which the caller's frame pointer has been popped.
@@ -152,7 +148,7 @@ struct StackChanges {
 }
 
 /// The effect of an instruction.
-enum InstructionEffect {
+pub(super) enum InstructionEffect {
     /// It continues at the next instruction.
     Next,
     /// It jumps to a distance from its end.
@@ -177,8 +173,25 @@ impl StackChanges {
         Some(())
     }
 
+    /// How far the stack pointer has risen, in words. Negative if it has fallen.
+    pub(super) fn words(&self) -> i64 {
+        self.words
+    }
+
+    /// The rule of a frame whose frame pointer is being set up. The stack pointer is at the caller's frame pointer,
+    /// which has been pushed before.
+    pub(super) fn rule_at_frame_pointer(&mut self) -> Option<Rule> {
+        self.frame_pointer = (self.words >= 0).then_some(self.words);
+        self.rule(2)
+    }
+
+    /// The rule before a jump out of the function, for which the caller's frame pointer has been restored.
+    pub(super) fn rule_of_tail_call(&self) -> Option<Rule> {
+        self.frame_pointer.and_then(|_| self.rule(1))
+    }
+
     /// The rule of a frame whose return address ends `words` words above where the stack pointer is now.
-    fn rule(&self, words: i64) -> Option<Rule> {
+    pub(super) fn rule(&self, words: i64) -> Option<Rule> {
         let cfa =
             i32::try_from(self.words.checked_add(words)?.checked_mul(8)?).ok().filter(|&cfa| cfa >= 8)?;
         match self.frame_pointer {
@@ -192,7 +205,7 @@ impl StackChanges {
 }
 
 /// Applies an instruction. `None` if execution cannot be followed after it.
-fn effect(instruction: &DecodedInstruction, stack: &mut StackChanges) -> Option<InstructionEffect> {
+pub(super) fn effect(instruction: &DecodedInstruction, stack: &mut StackChanges) -> Option<InstructionEffect> {
     match (instruction.map, instruction.opcode) {
         (OpcodeMap::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
         (OpcodeMap::One, 0x58..=0x5f) => {

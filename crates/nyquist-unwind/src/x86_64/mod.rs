@@ -6,8 +6,10 @@ pub(crate) mod frame_state;
 pub(crate) mod instructions;
 mod length;
 mod registers;
+mod return_path;
 mod rows;
 mod saved_stack_pointer;
+mod stack_bang;
 mod step;
 
 use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
@@ -81,6 +83,10 @@ impl Architecture for X86_64 {
 
     fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule> {
         flow::rule_at(code, offset)
+    }
+
+    fn rule_to_return(code: &[u8], offset: usize) -> Option<Rule> {
+        return_path::rule_to_return(code, offset).or_else(|| stack_bang::rule_by_prologue(code, offset))
     }
 
     fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
