@@ -106,18 +106,19 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
     /// below the frame record, because a compiled caller's stack pointer is beyond the arguments
     /// (`frame::interpreter_frame_sender_sp_offset`). It counts if the caller's instructions lead behind a call from
     /// there, and do not from the end of the frame record.
-    pub(crate) fn kept_stack_pointer(&self, next: &FrameRegisters<A>) -> Option<u64> {
-        let kept = self.memory.read_u64(Avma(self.frame.fp.wrapping_sub(8)))?;
-        let arguments = kept.checked_sub(next.sp)?;
-        let is_plausible = (1..=MAX_ARGUMENT_BYTES).contains(&arguments) && kept.is_multiple_of(8);
+    pub(crate) fn saved_stack_pointer(&self, next: &FrameRegisters<A>) -> Option<u64> {
+        let saved = self.memory.read_u64(Avma(self.frame.fp.wrapping_sub(8)))?;
+        let arguments = saved.checked_sub(next.sp)?;
+        let is_plausible = (1..=MAX_ARGUMENT_BYTES).contains(&arguments) && saved.is_multiple_of(8);
         let leads_behind_call = |sp| {
             let frame = FrameRegisters { sp, ..*next };
-            let (caller, unsure) = (UncoveredFrame { frame: &frame, registers: None, ..*self }, self.unsure.get());
+            let (caller, unsure) =
+                (UncoveredFrame { frame: &frame, registers: None, ..*self }, self.unsure.get());
             let rule = caller.rule_to_return(caller.code().as_ref());
             self.unsure.set(unsure);
             rule.is_some()
         };
-        (is_plausible && !leads_behind_call(next.sp) && leads_behind_call(kept)).then_some(kept)
+        (is_plausible && !leads_behind_call(next.sp) && leads_behind_call(saved)).then_some(saved)
     }
 
     /// Whether a caller has its frame pointer back, and keeps one. Interpreters put return addresses on the stack that

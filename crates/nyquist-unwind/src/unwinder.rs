@@ -222,7 +222,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
     fn step_by_frame_record(&mut self, frame: &FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
         let mut next = A::apply(A::FRAME_RECORD, frame, self.memory, self.address_bits)?;
         self.steps_since_base += 1;
-        if let Some(sp) = self.uncovered(frame, None).kept_stack_pointer(&next) {
+        if let Some(sp) = self.uncovered(frame, None).saved_stack_pointer(&next) {
             next.sp = sp;
             self.base = (next.full_registers(), false);
             self.steps_since_base = 0;

@@ -48,7 +48,7 @@ const RUNTIMES: [Runtime; 6] = [
     },
     Runtime {
         lib: "libjvm.so",
-        advice: "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it when the program ends, and `jcmd PID Compiler.perfmap` while it runs",
+        advice: "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it when the program ends, and `jcmd PID Compiler.perfmap` while it runs",
         word: "DumpPerfMapAtExit",
         instead: "it writes the names when it ends: `jcmd PID Compiler.perfmap` makes it write them while it runs",
     },

@@ -94,10 +94,15 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
 
 fn java(test: &Context<'_>) -> Verdict {
     need_program(test, "java", "-version")?;
-    let (source, options) =
-        (source("Jit.java"), ["-XX:+UnlockDiagnosticVMOptions", "-XX:+PreserveFramePointer"]);
-    let args: Vec<&str> =
-        ["java"].into_iter().chain(options).chain(["-XX:+DumpPerfMapAtExit", &source]).collect();
+    // Without frame pointers, stacks are walked by the instructions of the compiled methods.
+    ["-XX:-PreserveFramePointer", "-XX:+PreserveFramePointer"]
+        .into_iter()
+        .try_for_each(|frames| java_with(test, frames))
+}
+
+fn java_with(test: &Context<'_>, frames: &str) -> Verdict {
+    let source = source("Jit.java");
+    let args = ["java", "-XX:+UnlockDiagnosticVMOptions", frames, "-XX:+DumpPerfMapAtExit", &source];
     let recorded = test.record_command(&args).run_well()?;
     let method = "int Jit.fibonacci(int)";
     let profile = &recorded.profile;

@@ -205,7 +205,10 @@ impl StackChanges {
 }
 
 /// Applies an instruction. `None` if execution cannot be followed after it.
-pub(super) fn effect(instruction: &DecodedInstruction, stack: &mut StackChanges) -> Option<InstructionEffect> {
+pub(super) fn effect(
+    instruction: &DecodedInstruction,
+    stack: &mut StackChanges,
+) -> Option<InstructionEffect> {
     match (instruction.map, instruction.opcode) {
         (OpcodeMap::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
         (OpcodeMap::One, 0x58..=0x5f) => {

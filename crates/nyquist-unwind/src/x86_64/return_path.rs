@@ -18,7 +18,8 @@ const MAX_INSTRUCTIONS: usize = 4096;
 ///
 /// `None` if no way leads to a return within the code. Takes time for at most 4,096 instructions.
 pub(super) fn rule_to_return(code: &[u8], offset: usize) -> Option<Rule> {
-    let mut search = Search { code, seen: FxHashSet::default(), branches: Vec::new(), calls: VecDeque::new() };
+    let mut search =
+        Search { code, seen: FxHashSet::default(), branches: Vec::new(), calls: VecDeque::new() };
     search.branches.push(Way { at: offset, stack: StackChanges::default(), at_call: None });
     loop {
         let way = search.branches.pop().or_else(|| search.calls.pop_front())?;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_does_not_return_leads_to_no_other_function() {
+    fn no_other_function_is_behind_a_last_call() {
         // call rax; and a function: push rbp; sub rsp, 16; add rsp, 16; pop rbp; ret.
         let code = [&[0xff, 0xd0][..], COMPILED[3]].concat();
         assert_eq!(rule_to_return(&code, 0), None);

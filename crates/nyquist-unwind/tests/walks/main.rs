@@ -1,6 +1,7 @@
 //! Walks over handmade and random stacks and unwind information.
 
 mod aarch64;
+mod compiled_at_run_time;
 mod hostile;
 mod macho;
 mod object;
