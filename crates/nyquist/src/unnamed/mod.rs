@@ -261,7 +261,7 @@ mod tests {
             ("/usr/lib/libc.so.6", "memcpy", 40),
         ]);
         assert!(
-            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in Python functions") && hints.contains("PYTHONPERFSUPPORT=1")),
+            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in Python functions") ),
             "{hints:?}"
         );
     }

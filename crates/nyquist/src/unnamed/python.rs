@@ -76,6 +76,8 @@ pub(super) struct Interpreted {
     pub(super) weight: u64,
     /// The minor version of the Python 3 with most of that time; `None` if its file's name does not say it.
     minor: Option<u32>,
+    /// Whether Python writes names on this system.
+    has_names_here: bool,
 }
 
 impl Interpreted {
@@ -86,14 +88,21 @@ impl Interpreted {
         }
         let interpreters = functions.iter().filter(|function| function.name == INTERPRETER);
         let hottest = interpreters.max_by_key(|function| function.total.weight)?;
-        Some(Self { weight: hottest.total.weight, minor: hottest.lib.and_then(minor_version) })
+        Some(Self {
+            weight: hottest.total.weight,
+            minor: hottest.lib.and_then(minor_version),
+            has_names_here: cfg!(target_os = "linux"),
+        })
     }
 
     /// How these functions get names, as the end of a sentence about them. `command_lines` are those of
     /// attached processes.
     pub(super) fn advice(self, command: TypedCommand<'_>, command_lines: &str) -> String {
         match self.minor {
-            Some(minor) if minor < NAMES_SINCE => by_other_profiler(minor, command),
+            _ if !self.has_names_here => by_other_profiler("Python writes names on Linux alone", command),
+            Some(minor) if minor < NAMES_SINCE => {
+                by_other_profiler(&format!("Python 3.{minor} writes no names (3.12 and later do)"), command)
+            }
             _ if command.asks_for_names() || asks_for_names(command_lines) => WROTE_NONE.to_owned(),
             Some(_) => by_python(command),
             None => "python3 -X perf (3.12 and later) names them".to_owned(),
@@ -116,11 +125,11 @@ fn by_python(command: TypedCommand<'_>) -> String {
     }
 }
 
-/// Advice for a version without names for profilers.
-fn by_other_profiler(minor: u32, command: TypedCommand<'_>) -> String {
+/// Advice where Python writes no names for profilers, after the reason.
+fn by_other_profiler(reason: &str, command: TypedCommand<'_>) -> String {
     let target = if command.words.is_empty() { "-p PID" } else { "-- COMMAND" };
     format!(
-        "Python 3.{minor} writes no names (3.12 and later do): `py-spy record -f speedscope -o py.speedscope.json {target}` does, for `nyquist load py.speedscope.json`"
+        "{reason}: `py-spy record -f speedscope -o py.speedscope.json {target}` does, for `nyquist load py.speedscope.json`"
     )
 }
 
@@ -139,7 +148,8 @@ mod tests {
     fn advice(lib: &str, argv: &[&str], count: usize) -> String {
         let argv: Vec<_> = argv.iter().map(OsString::from).collect();
         let command = TypedCommand::new(&argv, &argv[argv.len() - count..]);
-        Interpreted { weight: 1, minor: minor_version(lib) }.advice(command, "")
+        let minor = minor_version(lib);
+        Interpreted { weight: 1, minor, has_names_here: true }.advice(command, "")
     }
 
     #[test]
@@ -191,6 +201,13 @@ mod tests {
             }
         }
         assert!(advice("python3.9", &["record", "-p", "7"], 0).contains(" -p PID"));
+    }
+
+    #[test]
+    fn another_system_gets_another_profiler() {
+        let python = Interpreted { weight: 1, minor: None, has_names_here: false };
+        let advice = python.advice(TypedCommand::default(), "");
+        assert!(advice.starts_with("Python writes names on Linux alone: `py-spy record"), "{advice}");
     }
 
     #[test]
