@@ -89,6 +89,7 @@ mod ptrace;
 mod ptrace_attach;
 mod ptrace_budget;
 mod pypi;
+mod python;
 mod query;
 pub(crate) mod receiver;
 mod recorded;
@@ -150,6 +151,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("code_in_memory", code_in_memory::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
+    ("python", python::TESTS),
     ("side_files", side_files::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),

@@ -10,6 +10,7 @@ use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect_measured, skip};
 use super::page::follow;
+use super::python::managed_python;
 use super::test::Test;
 
 /// Why these tests run alone.
@@ -107,16 +108,6 @@ fn python(test: &Context<'_>) -> Verdict {
     copied(test, "edit_distance")?;
     follow(test, &page("docs/python.md")?, "edit_distance", with_python)?;
     each_is_faster(test, "edit_distance", &["slow", "numbers", "break"])
-}
-
-/// The programs of Python 3.12 where pyenv has installed it, which needs its user's home to choose a version.
-fn managed_python() -> PathBuf {
-    let versions = PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".pyenv/versions");
-    let entries = fs::read_dir(&versions).into_iter().flatten().flatten();
-    let version = entries
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("3.12.")));
-    version.unwrap_or(versions).join("bin")
 }
 
 fn tokio(test: &Context<'_>) -> Verdict {

@@ -39,6 +39,7 @@ use crate::serve::{ServedProfile, serve};
 use crate::spool::Spool;
 use crate::symbolicate::symbolicate;
 use crate::system::signals::Requests;
+use crate::unnamed::TypedCommand;
 use crate::{flamegraph, identity, page};
 use destinations::{Destinations, Outputs};
 use ending::Ending;
@@ -103,9 +104,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u32, Failure> {
     let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
     // Only now the recording cannot be lost.
     end(spool);
+    let argv: Vec<_> = std::env::args_os().skip(1).collect();
+    let command = if args.target.is_command() { &args.command[..] } else { &[] };
     let about = summary::SummarizedRecording {
         profile: &profile,
         program: &target_name(args),
+        command: TypedCommand::new(&argv, command),
         command_lines: &command_lines,
         waits: args.off_cpu,
         is_of_programs: !args.target.all_cpus && args.target.cgroup.is_none(),

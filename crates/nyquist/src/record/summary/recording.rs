@@ -9,7 +9,7 @@ use crate::report::shares;
 use crate::scale::Scale;
 use crate::system::abilities::{FOR_SHORT_THREADS, LEFT_OUT};
 use crate::text::{Names, cut_name};
-use crate::unnamed;
+use crate::unnamed::{self, TypedCommand};
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::{OccurrenceCounts, Statistics};
 use nyquist_profile::{Profile, StackId, Thread, well_known};
@@ -89,6 +89,8 @@ pub(crate) struct SummarizedRecording<'a> {
     pub(crate) profile: &'a Profile,
     /// The name of the recorded program.
     pub(crate) program: &'a str,
+    /// The command that was recorded.
+    pub(crate) command: TypedCommand<'a>,
     /// The command lines of attached processes.
     pub(crate) command_lines: &'a str,
     /// Whether the user requested the waits of threads.
@@ -147,7 +149,14 @@ pub(crate) fn print(
         return;
     }
     let &SummarizedRecording {
-        profile, program, command_lines, waits, events, may_read_other_processes, ..
+        profile,
+        program,
+        command,
+        command_lines,
+        waits,
+        events,
+        may_read_other_processes,
+        ..
     } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
@@ -182,7 +191,7 @@ pub(crate) fn print(
         super::waits::print(printer, profile);
     }
     super::cpu_quota::print(printer, profile);
-    let hints = unnamed::hints(profile, command_lines, &functions, scale).into_iter();
+    let hints = unnamed::hints(profile, (command, command_lines), &functions, scale).into_iter();
     for hint in hints.chain(advice(recorded, (&functions, scale), (cpu_time, statistics.markers), saved)) {
         printer.say(hint);
     }

@@ -1,10 +1,15 @@
 //! Code of a recording without names, and how to get names.
 
+mod python;
+
+pub(crate) use python::TypedCommand;
+
 use crate::scale::Scale;
 use crate::shell;
 use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_system::open_regular;
+use python::Interpreted;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
@@ -66,15 +71,12 @@ const RUNTIMES: [Runtime; 6] = [
     },
 ];
 
-/// The function in which Python runs a program's code, and the category of functions that Python names.
-const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
-
 /// Lines about code without names: the file with the most time, code generated at run time, and
-/// a program run by an interpreter. Each is included if its share is large enough. `command_lines` are
-/// those of attached processes.
+/// a program run by an interpreter. Each is included if its share is large enough. `command` was launched, and
+/// `command_lines` are those of attached processes.
 pub(crate) fn hints(
     profile: &Profile,
-    command_lines: &str,
+    (command, command_lines): (TypedCommand<'_>, &str),
     functions: &[Function<'_>],
     scale: Scale,
 ) -> Vec<String> {
@@ -95,21 +97,12 @@ pub(crate) fn hints(
     let made = made.map(|advice| {
         format!("{} is in code that was made while the program ran: {advice}", scale.percent(of_made_code))
     });
-    let interpreted = interpreted(profile, functions).filter(|weight| is_worth_it(*weight));
-    let interpreted = interpreted.map(|weight| {
-        let share = scale.percent(weight);
-        format!("{share} is in Python functions, which appear as the interpreter: python3 -X perf (3.12 and later) names them")
+    let interpreted = Interpreted::find(profile, functions).filter(|python| is_worth_it(python.weight));
+    let interpreted = interpreted.map(|python| {
+        let (share, advice) = (scale.percent(python.weight), python.advice(command, command_lines));
+        format!("{share} is in Python functions, which appear as the interpreter: {advice}")
     });
     in_files.into_iter().chain(made).chain(interpreted).collect()
-}
-
-/// The weight of the functions of a Python program, if Python was not configured to name them.
-fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
-    let (interpreter, category) = PYTHON;
-    if profile.categories().iter().any(|known| known.name == category) {
-        return None;
-    }
-    functions.iter().find(|function| function.name == interpreter).map(|function| function.total.weight)
 }
 
 fn of_file(lib: &Lib, share: &str) -> String {
@@ -188,7 +181,7 @@ mod tests {
         let profile = builder.finish();
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());
-        hints(&profile, attached, &view.functions().functions, Scale::of(&view))
+        hints(&profile, (TypedCommand::default(), attached), &view.functions().functions, Scale::of(&view))
     }
 
     #[test]
@@ -268,7 +261,7 @@ mod tests {
             ("/usr/lib/libc.so.6", "memcpy", 40),
         ]);
         assert!(
-            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in Python functions")),
+            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in Python functions") ),
             "{hints:?}"
         );
     }
