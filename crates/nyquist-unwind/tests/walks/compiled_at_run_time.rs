@@ -46,7 +46,7 @@ fn with_instructions() -> AddressSpace {
 }
 
 #[test]
-fn a_frame_pointer_with_another_value_is_not_followed() {
+fn a_frame_pointer_may_be_another_value() {
     // Two calls of the function. What it has saved as the caller's frame pointer is a number.
     let stack = [1, 2, 3, 4, 0xbad, BEHIND_CALL, 5, 6, 7, 8, 0xbad, code(IN_ROOT)];
     // The frame pointer leads beyond a caller, or nowhere.
@@ -58,7 +58,7 @@ fn a_frame_pointer_with_another_value_is_not_followed() {
 }
 
 #[test]
-fn an_interpreter_keeps_its_callers_stack_pointer() {
+fn an_interpreter_has_its_callers_stack_pointer() {
     // The interpreter's frame record is at the third word. Two arguments are between it and the caller's frame.
     let caller = STACK + 6 * 8;
     let stack = [1, caller, 0xbad, BEHIND_CALL, 9, 9, 1, 2, 3, 4, 0xbad, code(IN_ROOT)];

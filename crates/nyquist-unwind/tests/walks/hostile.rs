@@ -158,6 +158,39 @@ fn sections_of_random_bytes_do_no_harm() {
     }
 }
 
+/// Code that is made at run time is whatever its process has written there.
+#[test]
+fn random_instructions_do_no_harm() {
+    let mut random = Random(4);
+    // Prologues, calls, branches, epilogues and jumps, so that searches find their way.
+    let pieces: [&[u8]; 8] = [
+        &[0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20],
+        &[0xe8, 0, 0, 0, 0],
+        &[0x74, 0x10],
+        &[0xeb, 0xf0],
+        &[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3],
+        &[0xc9, 0xc3],
+        &[0xff, 0xe0],
+        &[0x48, 0x81, 0xec, 0xff, 0xff, 0xff, 0x7f],
+    ];
+    let mut most = 0;
+    for _ in 0..200 {
+        let mut made = Vec::new();
+        while made.len() < 0x1000 {
+            made.extend_from_slice(pieces[random.below(pieces.len())]);
+            let len = random.below(4);
+            made.extend(random.bytes(len));
+        }
+        let mut space = AddressSpace::new();
+        space.map(Avma(code(0)), CODE_LEN, Avma(code(0)), Arc::new(Module::from_instructions(made)));
+        for _ in 0..20 {
+            most = most.max(walk_at_random(&mut random, &space));
+        }
+    }
+    // If no walk got anywhere, this would be no test of made code.
+    assert!(most > 5, "at most {most} frames");
+}
+
 #[test]
 fn a_section_cut_anywhere_keeps_what_precedes() {
     let functions =
