@@ -138,6 +138,24 @@ const scenarios = {
     }
   },
 
+  /** Calls that are all narrower than a pixel: `expected.depth` levels of them, one after the other. */
+  async short_calls() {
+    await open(`${url}?tab=stack-chart`);
+    const canvas = panel('stack-chart').locator('canvas.flame-canvas').first();
+    /** The share of the pixels in the middle of a level that have a colour. */
+    const seen = (depth) => canvas.evaluate((element, level) => {
+      if (element.width === 0) return 0;
+      const { data } = element.getContext('2d').getImageData(0, level * 16 + 8, element.width, 1);
+      return data.filter((value, at) => at % 4 === 3 && value > 20).length / element.width;
+    }, depth);
+    for (let depth = 0; depth < expected.depth; depth++) await until(`level ${depth} is drawn`, async () => (await seen(depth)) > 0.98);
+    const { x, y, width } = await canvas.boundingBox();
+    await page.mouse.move(x + width / 2, y + 8);
+    await page.locator('.tooltip').getByText('Calls too short to be drawn', { exact: false }).waitFor();
+    await page.mouse.dblclick(x + width / 2, y + 8);
+    await page.locator('[data-crumb=ranges]').waitFor();
+  },
+
   /** Dragging a range, and the address that restores it. */
   async range() {
     await open();

@@ -9,7 +9,7 @@ import { changeOf } from '../assets/panels/flame_graph/change.js';
 import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
-import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
+import { boxAt as chartBoxAt, rowsOf as chartRows, stretches } from '../assets/panels/stack_chart/layout.js';
 import { LABEL, LANE, at as markerAt, heightOf, place, visiblePart } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { patternOf } from '../assets/panels/functions/groups.js';
@@ -125,6 +125,12 @@ test('the stack chart finds the box at a time', () => {
   assert.equal(chartBoxAt(rows, 0, 39).fn, 5);
   assert.equal(chartBoxAt(rows, 0, 45), null);
   assert.equal(chartBoxAt(rows, 3, 5), null);
+});
+
+test('neighbours with one function have one name in the stack chart', () => {
+  const [row] = chartRows([[0, 10, 20, 4, 3], [0, 0, 10, 4, 8], [0, 20, 30, 5, 1], [0, 40, 50, 5, 1]]);
+  assert.deepEqual(row.map(({ eighths }) => eighths), [8, 3, 1, 1]);
+  assert.deepEqual(stretches(row).map(({ start, end, fn }) => [start, end, fn]), [[0, 20, 4], [20, 30, 5], [40, 50, 5]]);
 });
 
 test('graphs are stacked by category, in CPUs', () => {
