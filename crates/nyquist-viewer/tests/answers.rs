@@ -284,9 +284,8 @@ fn time_is_shown_where_it_was_used() {
     assert_eq!((&chart["depth"], &chart["joined"]), (&json!(3), &json!([])));
     let low = ask(&viewer, "chart", "thread=0&width=2");
     let joined = |at: usize| (0..4).map(|i| low["joined"][at][i].clone()).collect::<Vec<_>>();
-    let expected = |depth, name: &str| {
-        vec![json!(depth), json!(0), json!(5 * MS), json!(number(&functions, name))]
-    };
+    let expected =
+        |depth, name: &str| vec![json!(depth), json!(0), json!(5 * MS), json!(number(&functions, name))];
     assert_eq!((joined(0), joined(1)), (expected(1, "parse"), expected(2, "read")), "{low}");
     let markers = ask(&viewer, "markers", "");
     assert_eq!(markers["rows"], json!([[0, 2 * MS, 3 * MS, "frame", "", null]]));

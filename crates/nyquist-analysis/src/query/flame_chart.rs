@@ -123,9 +123,7 @@ impl<'a> FlameChart<'_, 'a> {
     /// Ends the boxes from that depth on.
     fn close(&mut self, depth: usize) {
         let mut open = std::mem::take(&mut self.open);
-        for (depth, (func, start_ns)) in
-            open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open))
-        {
+        for (depth, (func, start_ns)) in open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open)) {
             if self.end - start_ns >= self.options.min_ns {
                 let chart_box = self.chart_box(depth, (start_ns, self.end), func);
                 self.boxes.push(chart_box);
