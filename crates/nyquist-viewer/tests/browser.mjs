@@ -138,7 +138,7 @@ const scenarios = {
     }
   },
 
-  /** Calls that are all narrower than a pixel: `expected.depth` levels of them, one after the other. */
+  /** Calls that are all narrower than a pixel, in `expected.depth` levels. */
   async short_calls() {
     await open(`${url}?tab=stack-chart`);
     const canvas = panel('stack-chart').locator('canvas.flame-canvas').first();
@@ -150,9 +150,9 @@ const scenarios = {
     }, depth);
     for (let depth = 0; depth < expected.depth; depth++) await until(`level ${depth} is drawn`, async () => (await seen(depth)) > 0.98);
     const { x, y, width } = await canvas.boundingBox();
-    await page.mouse.move(x + width / 2, y + 8);
+    await page.mouse.move(x + width / 2, y + 24);
     await page.locator('.tooltip').getByText('Calls too short to be drawn', { exact: false }).waitFor();
-    await page.mouse.dblclick(x + width / 2, y + 8);
+    await page.mouse.dblclick(x + width / 2, y + 24);
     await page.locator('[data-crumb=ranges]').waitFor();
   },
 
@@ -405,6 +405,9 @@ const scenarios = {
     await open();
     await panel('flame-graph').getByText(expected.reason).waitFor();
     assert.equal(await page.locator('.time').isVisible(), false);
+    await tab('heat-map');
+    await panel('heat-map').getByText(expected.reason).waitFor();
+    assert.equal(await panel('heat-map').locator('.panel-tools').isVisible(), false, 'a legend of nothing');
   },
 
   /** What a page shows is not changed by its own selections. */
@@ -417,6 +420,9 @@ const scenarios = {
     }
     await open(`${url}?tab=call-tree`);
     assert.match(await panel('call-tree').locator('.row.selected').innerText(), new RegExp(expected.leaf));
+    await tab('source');
+    await panel('source').getByText('Select a function').waitFor();
+    assert.equal(await panel('source').getByRole('button', { name: 'Callers' }).isVisible(), false, 'callers of no function');
   },
 
   /** The wheel and the keys zoom and move the time; a search with ! finds the others, and the timeline shows where. */
@@ -787,6 +793,13 @@ const scenarios = {
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= 400, `${name} is ${scroll} wide`);
     }
+    const [needed, room] = await page.locator('.track-search').evaluate((input) => {
+      const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+      const ctx = document.createElement('canvas').getContext('2d');
+      ctx.font = font;
+      return [ctx.measureText(input.placeholder).width, input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight)];
+    });
+    assert.ok(needed <= room, `"Find a thread" needs ${needed} of ${room} pixels`);
   },
 };
 

@@ -183,6 +183,7 @@ test('an axis has round ticks, and places are times', () => {
   assert.deepEqual(ticks(scale, 0).map(({ label }) => label).slice(0, 3), ['0', '1 s', '2 s']);
   assert.deepEqual([toX(scale, 5e9), toTime(scale, 500), toTime(scale, -5), toTime(scale, 5000)], [500, 5e9, 0, 10e9]);
   assert.deepEqual([niceStep(3), niceStep(11), niceStep(0)], [5, 20, 1]);
+  assert.deepEqual([niceStep(11e9, true), niceStep(31e9, true), niceStep(400e9, true), niceStep(400e9)], [20e9, 60e9, 600e9, 500e9]);
   assert.deepEqual(ticks({ start: 5, end: 5, width: 100 }, 0), []);
 });
 
