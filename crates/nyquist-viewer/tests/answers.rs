@@ -315,6 +315,22 @@ fn source_and_instructions_have_their_shares() {
 }
 
 #[test]
+fn generated_code_has_its_time_at_its_functions_line() {
+    let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    let (name, filename) = (builder.intern_string("made"), builder.intern_string("made.js"));
+    let source = Some(builder.intern_source(Source { filename }));
+    let func = builder.intern_func(Func { source, line: Some(7), ..Func::new(name, None) });
+    let frame = builder.intern_frame(Frame::label(func));
+    let stack = builder.intern_stack(None, frame);
+    builder.add_sample(thread, Sample { weight: 3, ..Sample::new(MS, Some(stack), MS) });
+    let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    let made = number(&ask(&viewer, "functions", ""), "made");
+    assert_eq!(ask(&viewer, "source", &format!("function={made}"))["lines"], json!([[7, 3, 3]]));
+}
+
+#[test]
 fn functions_with_the_same_code_have_all_names() {
     let viewer = viewer();
     let all = ask(&viewer, "functions", "");
