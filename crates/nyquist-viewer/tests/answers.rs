@@ -287,6 +287,9 @@ fn time_is_shown_where_it_was_used() {
     let expected =
         |depth, name: &str| vec![json!(depth), json!(0), json!(5 * MS), json!(number(&functions, name))];
     assert_eq!((joined(0), joined(1)), (expected(1, "parse"), expected(2, "read")), "{low}");
+    let deep = ask(&viewer, "chart", "thread=0&width=2&first_level=2&levels=9");
+    assert_eq!((&deep["depth"], &deep["joined"]), (&low["depth"], &json!([low["joined"][1]])));
+    assert_eq!(deep["boxes"], low["boxes"]);
     let markers = ask(&viewer, "markers", "");
     assert_eq!(markers["rows"], json!([[0, 2 * MS, 3 * MS, "frame", "", null]]));
     assert_eq!(

@@ -9,7 +9,7 @@ import { changeOf } from '../assets/panels/flame_graph/change.js';
 import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
-import { boxAt as chartBoxAt, rowsOf as chartRows, stretches } from '../assets/panels/stack_chart/layout.js';
+import { boxAt as chartBoxAt, levelsInSight, rowsOf as chartRows, stretches } from '../assets/panels/stack_chart/layout.js';
 import { LABEL, LANE, at as markerAt, heightOf, place, visiblePart } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { patternOf } from '../assets/panels/functions/groups.js';
@@ -125,6 +125,14 @@ test('the stack chart finds the box at a time', () => {
   assert.equal(chartBoxAt(rows, 0, 39).fn, 5);
   assert.equal(chartBoxAt(rows, 0, 45), null);
   assert.equal(chartBoxAt(rows, 3, 5), null);
+});
+
+test('the levels in sight are asked for, in steps', () => {
+  assert.deepEqual(levelsInSight(0, 480), { first: 0, levels: 80 });
+  for (let scroll = 0; scroll < 4000; scroll += 7) {
+    const { first, levels } = levelsInSight(scroll, 480);
+    assert.ok(first % 16 === 0 && first * 16 <= scroll && (first + levels) * 16 >= scroll + 480, `${scroll}`);
+  }
 });
 
 test('neighbours with one function have one name in the stack chart', () => {

@@ -37,10 +37,8 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
 });
 
 /// The category of waits and of their ends.
-pub(crate) static WAITING: LazyLock<MarkerCategory> = LazyLock::new(|| MarkerCategory {
-    name: well_known::WAITING.into(),
-    color: CategoryColor::Grey,
-});
+pub(crate) static WAITING: LazyLock<MarkerCategory> =
+    LazyLock::new(|| MarkerCategory { name: well_known::WAITING.into(), color: CategoryColor::Grey });
 
 /// The name of a marker for a time off the CPU, given its reason.
 pub(crate) fn wait_marker_name(reason: &str) -> String {

@@ -39,7 +39,8 @@ impl ProfileSink {
         let waker = text(wait.waker.as_ref().map(|waker| &waker.label));
         let values = [FieldValue::String(reason.into()), object, holder, waker];
         let name = wait_marker_name(reason);
-        let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: Some(&WAITING), stack };
+        let content =
+            Content { name: &name, schema: Some(&WAIT), values: &values, category: Some(&WAITING), stack };
         let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
         self.markers.add(&mut self.builder, row, content, timing);
     }
@@ -54,7 +55,8 @@ impl ProfileSink {
     ) {
         let waited_ms = FieldValue::Number(waited_ns as f64 / 1e6);
         let values = [FieldValue::String(woken.into()), waited_ms];
-        let content = Content { name: "Wake", schema: Some(&WAKE), values: &values, category: Some(&WAITING), stack };
+        let content =
+            Content { name: "Wake", schema: Some(&WAKE), values: &values, category: Some(&WAITING), stack };
         let timing = MarkerTiming::Instant(self.time(at));
         self.markers.add(&mut self.builder, row, content, timing);
     }

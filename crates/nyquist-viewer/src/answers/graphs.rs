@@ -14,6 +14,9 @@ const MAX_WIDTH: usize = 16_384;
 /// The maximum number of boxes of a response; those of the outer levels come first.
 const MAX_BOXES: usize = 200_000;
 
+/// The maximum number of levels that a page asks for.
+const MAX_LEVELS: usize = 1 << 20;
+
 #[derive(Debug, Serialize)]
 pub(super) struct FlameGraph<'a, Box> {
     weight: u64,
@@ -119,11 +122,15 @@ pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackCha
     let options = FlameChartOptions { min_ns, joins_narrow: true, ..FlameChartOptions::default() };
     let mut functions = FunctionTable::new();
     let mut found = context.view.flame_chart(thread, &options);
+    let depth = found.iter().map(|one| one.depth + 1).max().unwrap_or(0);
+    // The narrow boxes of deep stacks are hundreds of thousands, of which few levels are in sight.
+    let first = context.parameters.at_most("first_level", 0, MAX_LEVELS)?;
+    let levels = first..first + context.parameters.at_most("levels", MAX_LEVELS, MAX_LEVELS)?;
+    found.retain(|one| one.joined_eighths.is_none() || levels.contains(&one.depth));
     if found.len() > MAX_BOXES {
         found.sort_by_key(|one| one.depth);
         found.truncate(MAX_BOXES);
     }
-    let depth = found.iter().map(|one| one.depth + 1).max().unwrap_or(0);
     let (mut boxes, mut joined) = (Vec::new(), Vec::new());
     for one in found {
         let function = context.number(&mut functions, one.func);

@@ -4,9 +4,7 @@ import { fitText, surface, theme } from '../../canvas.js';
 import { toX } from '../../axis.js';
 import { nameOf } from '../../names.js';
 import { boxColor } from '../flame_graph/draw.js';
-import { stretches } from './layout.js';
-
-export const ROW = 16;
+import { ROW, stretches } from './layout.js';
 
 /** @typedef {import('./layout.js').Box} Box */
 

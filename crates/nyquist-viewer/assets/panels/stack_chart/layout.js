@@ -17,6 +17,23 @@ export function rowsOf(boxes) {
   return rows;
 }
 
+/** The height of a level. */
+export const ROW = 16;
+
+/** Levels are asked for in steps of so many, and so many more than are in sight, so that a small scroll asks for nothing. */
+const STEP = 16;
+
+/**
+ * The levels whose narrow boxes are asked for.
+ * @param {number} scroll
+ * @param {number} height in pixels
+ */
+export function levelsInSight(scroll, height) {
+  const top = Math.floor(scroll / ROW);
+  const first = Math.max(0, Math.floor((top - STEP) / STEP) * STEP);
+  return { first, levels: Math.ceil(height / ROW / STEP + 3) * STEP };
+}
+
 /**
  * The neighbours with the same function as one, because one name is written over all of them.
  * @param {readonly Box[]} row

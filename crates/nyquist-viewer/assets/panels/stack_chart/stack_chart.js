@@ -19,8 +19,8 @@ import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { threadDetails, threadNames } from '../timeline/tracks.js';
-import { ROW, drawChart, drawChartMarks } from './draw.js';
-import { boxAt, rowsOf } from './layout.js';
+import { drawChart, drawChartMarks } from './draw.js';
+import { ROW, boxAt, levelsInSight, rowsOf } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('./layout.js').Box} Box */
@@ -46,6 +46,9 @@ export class StackChart {
     this.rows = [];
     /** What boxes that are too narrow show together. @type {Box[][]} */
     this.joined = [];
+    this.depth = 0;
+    /** What is shown, whichever levels are in sight. */
+    this.about = '';
     /** @type {Box | null} */
     this.hovered = null;
     this.start = ctx.info.start_ns;
@@ -57,7 +60,10 @@ export class StackChart {
 
   listen() {
     const { scroller } = this.box;
-    scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
+    scroller.addEventListener('scroll', () => {
+      this.schedule();
+      this.update(this.ctx.store.get());
+    }, { passive: true });
     scroller.addEventListener('pointermove', (event) => this.onMove(event));
     scroller.addEventListener('pointerleave', () => this.onLeave());
     scroller.addEventListener('dblclick', (event) => this.zoom(this.under(event)));
@@ -101,13 +107,20 @@ export class StackChart {
     const params = selectionParams(state, { threads: false });
     params.set('thread', String(thread));
     params.set('width', String(Math.ceil(width / 100) * 100));
+    const about = params.toString();
+    const { scrollTop, clientHeight } = this.box.scroller;
+    const { first, levels } = levelsInSight(scrollTop, clientHeight);
+    params.set('first_level', String(first));
+    params.set('levels', String(levels));
     this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer, again) => {
       this.rows = rowsOf(answer.boxes);
       this.joined = rowsOf(answer.joined);
       [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
       this.hovered = null;
-      if (!again) this.box.scroller.scrollTop = 0;
+      this.depth = answer.depth;
       this.resize();
+      if (!again && about !== this.about) this.box.scroller.scrollTop = 0;
+      this.about = about;
       if (answer.depth === 0) this.status.nothing();
     });
   }
@@ -134,7 +147,7 @@ export class StackChart {
   }
 
   resize() {
-    this.box.fit(Math.max(this.rows.length, this.joined.length) * ROW + 2, AXIS);
+    this.box.fit(this.depth * ROW + 2, AXIS);
     this.draw();
   }
 
