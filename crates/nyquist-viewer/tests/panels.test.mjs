@@ -128,10 +128,10 @@ test('the stack chart finds the box at a time', () => {
 });
 
 test('the levels in sight are asked for, in steps', () => {
-  assert.deepEqual(levelsInSight(0, 480), { first: 0, levels: 80 });
+  assert.deepEqual(levelsInSight(0, 480), { first: 0, levels: 48 });
   for (let scroll = 0; scroll < 4000; scroll += 7) {
     const { first, levels } = levelsInSight(scroll, 480);
-    assert.ok(first % 16 === 0 && first * 16 <= scroll && (first + levels) * 16 >= scroll + 480, `${scroll}`);
+    assert.ok(first % 8 === 0 && first * 16 <= scroll && (first + levels) * 16 >= scroll + 480, `${scroll}`);
   }
 });
 

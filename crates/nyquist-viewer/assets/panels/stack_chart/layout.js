@@ -21,7 +21,7 @@ export function rowsOf(boxes) {
 export const ROW = 16;
 
 /** Levels are asked for in steps of so many, and so many more than are in sight, so that a small scroll asks for nothing. */
-const STEP = 16;
+const STEP = 8;
 
 /**
  * The levels whose narrow boxes are asked for.
@@ -31,7 +31,7 @@ const STEP = 16;
 export function levelsInSight(scroll, height) {
   const top = Math.floor(scroll / ROW);
   const first = Math.max(0, Math.floor((top - STEP) / STEP) * STEP);
-  return { first, levels: Math.ceil(height / ROW / STEP + 3) * STEP };
+  return { first, levels: Math.ceil(height / ROW / STEP + 2) * STEP };
 }
 
 /**
