@@ -142,13 +142,21 @@ const scenarios = {
   async short_calls() {
     await open(`${url}?tab=stack-chart`);
     const canvas = panel('stack-chart').locator('canvas.flame-canvas').first();
+    const scroller = panel('stack-chart').locator('.chart-scroller');
     /** The share of the pixels in the middle of a level that have a colour. */
-    const seen = (depth) => canvas.evaluate((element, level) => {
-      if (element.width === 0) return 0;
-      const { data } = element.getContext('2d').getImageData(0, level * 16 + 8, element.width, 1);
-      return data.filter((value, at) => at % 4 === 3 && value > 20).length / element.width;
-    }, depth);
-    for (let depth = 0; depth < expected.depth; depth++) await until(`level ${depth} is drawn`, async () => (await seen(depth)) > 0.98);
+    const seen = async (depth) => {
+      const y = depth * 16 + 8 - (await scroller.evaluate((element) => element.scrollTop));
+      return canvas.evaluate((element, at) => {
+        if (element.width === 0 || at > element.height) return 0;
+        const { data } = element.getContext('2d').getImageData(0, at, element.width, 1);
+        return data.filter((value, index) => index % 4 === 3 && value > 20).length / element.width;
+      }, y);
+    };
+    for (const depth of [0, 1, 10]) await until(`level ${depth} is drawn`, async () => (await seen(depth)) > 0.98);
+    await scroller.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await until('the last level is drawn once it is in sight', async () => (await seen(expected.depth - 1)) > 0.98);
+    await scroller.evaluate((element) => element.scrollTo(0, 0));
+    await until('the first level is drawn again', async () => (await seen(0)) > 0.98);
     const { x, y, width } = await canvas.boundingBox();
     await page.mouse.move(x + width / 2, y + 24);
     await page.locator('.tooltip').getByText('Calls too short to be drawn', { exact: false }).waitFor();

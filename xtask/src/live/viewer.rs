@@ -293,14 +293,18 @@ fn deep(test: &Context<'_>) -> Verdict {
     browse(test, &[&trace], "deep", &expected)
 }
 
-/// A second of calls of 20 µs in calls of 40 µs: no call is as wide as a pixel.
+/// A second of calls of less than 0.4 ms, each with 59 more inside: no call is as wide as a pixel.
 fn short_calls(test: &Context<'_>) -> Verdict {
-    let slice = |name: &str, ts: usize, dur: usize| json!({"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 1});
-    let calls = |at: usize| [slice("outer", at, 40), slice(["one", "two"][at / 50 % 2], at, 20)];
-    let events: Vec<_> = (0..1_000_000).step_by(50).flat_map(calls).collect();
+    const DEPTH: usize = 60;
+    let slice = |at: usize, depth: usize| {
+        let name = format!("level {depth} {}", at / 500 % 2);
+        json!({"ph": "X", "name": name, "ts": at, "dur": 400 - depth, "pid": 1, "tid": 1})
+    };
+    let events: Vec<_> =
+        (0..1_000_000).step_by(500).flat_map(|at| (0..DEPTH).map(move |depth| slice(at, depth))).collect();
     let trace = test.fresh("short.json");
     std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
-    browse(test, &[&trace], "short_calls", &json!({"depth": 2}))
+    browse(test, &[&trace], "short_calls", &json!({"depth": DEPTH}))
 }
 
 /// The tracks of CPUs are above those of threads.
