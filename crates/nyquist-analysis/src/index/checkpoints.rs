@@ -20,7 +20,7 @@ const TIMES_A_MOMENT: usize = 128;
 /// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    checkpoints: Vec<Checkpoint>,
+    in_order: Vec<Checkpoint>,
     /// The nodes that have samples of their own: a few of those of deep stacks.
     sampled: Vec<u32>,
     /// The number of all nodes.
@@ -68,12 +68,12 @@ impl Checkpoints {
             let (before, after) = pieces.split_at_mut(later);
             after[0].add(&before[later - 1]);
         }
-        Self { checkpoints: pieces, sampled, nodes }
+        Self { in_order: pieces, sampled, nodes }
     }
 
     /// The number of samples of each thread before a checkpoint.
     pub(crate) fn positions(&self, checkpoint: usize) -> &[usize] {
-        &self.checkpoints[checkpoint].positions
+        &self.in_order[checkpoint].positions
     }
 
     /// The checkpoint with the fewest samples between it and these positions.
@@ -82,12 +82,12 @@ impl Checkpoints {
             let pairs = self.positions(checkpoint).iter().zip(positions);
             pairs.map(|(&there, &here)| there.abs_diff(here)).sum()
         };
-        (0..self.checkpoints.len()).min_by_key(distance).unwrap_or_default()
+        (0..self.in_order.len()).min_by_key(distance).unwrap_or_default()
     }
 
     /// The sums of the samples between two checkpoints.
     pub(crate) fn between(&self, start: usize, end: usize) -> SampleSums {
-        let (start, end) = (&self.checkpoints[start], &self.checkpoints[end]);
+        let (start, end) = (&self.in_order[start], &self.in_order[end]);
         let mut sums = SampleSums::new(self.nodes);
         for (&node, (&start, &end)) in self.sampled.iter().zip(start.own.iter().zip(&end.own)) {
             sums.own[node as usize] = end - start;
