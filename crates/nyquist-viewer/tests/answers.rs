@@ -318,7 +318,7 @@ fn source_and_instructions_have_their_shares() {
 }
 
 #[test]
-fn generated_code_has_its_time_at_its_functions_line() {
+fn generated_code_counts_at_its_functions_line() {
     let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
     let process = builder.add_process(Process::default());
     let thread = builder.add_thread(Thread::new(process, "1", "main"));
