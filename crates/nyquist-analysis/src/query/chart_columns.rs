@@ -123,7 +123,9 @@ mod tests {
     /// The runs of boxes (depth, function, start, end) as (depth, start, end, function, eighths).
     fn runs(boxes: &[(usize, u32, u64, u64)]) -> Vec<(usize, u64, u64, u32, u8)> {
         let mut columns = Columns::new(100, 80);
-        boxes.iter().for_each(|&(depth, func, start, end)| columns.add(depth, func, start, end));
+        for &(depth, func, start, end) in boxes {
+            columns.add(depth, func, start, end);
+        }
         let runs = columns.finish().into_iter();
         let mut runs: Vec<_> =
             runs.map(|it| (it.depth, it.start_ns, it.end_ns, it.func, it.eighths)).collect();
@@ -154,7 +156,9 @@ mod tests {
     #[test]
     fn many_boxes_of_a_column_are_added_up() {
         let mut columns = Columns::new(0, 1_000_000);
-        (0..100_000_u64).for_each(|at| columns.add(0, (at % 3) as u32, at * 10, at * 10 + 4 + at % 3));
+        for at in 0..100_000_u64 {
+            columns.add(0, (at % 3) as u32, at * 10, at * 10 + 4 + at % 3);
+        }
         assert!(columns.levels[0].times.len() <= MIN_TIMES_TO_ADD_UP);
         let [run] = columns.finish()[..] else { panic!("one run") };
         assert_eq!((run.func, run.eighths), (2, 4));
