@@ -143,7 +143,7 @@ pub(crate) fn all() -> Vec<Question> {
         }),
         question("flame chart of a thread", |index, round| {
             let view = View::new(index, &thread(index, round));
-            let options = FlameChartOptions { min_ns: 5_000_000, max_depth: 100 };
+            let options = FlameChartOptions { min_ns: 5_000_000, joins_narrow: true, max_depth: 100 };
             view.flame_chart(ThreadIndex::from_index(round * 7 % index.profile().threads().len()), &options)
                 .len()
         }),

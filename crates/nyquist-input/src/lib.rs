@@ -34,7 +34,7 @@ mod source;
 #[cfg(feature = "parquet")]
 mod tables;
 
-pub use document::document;
+pub use document::{Document, document};
 pub use error::{InputError, UnknownContent};
 pub use input_file::{InputFile, UnpackedInput};
 pub use lookup::{look_up_recording, symbolicator};

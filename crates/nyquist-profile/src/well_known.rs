@@ -30,6 +30,9 @@ pub const STOPPED: &str = "[stopped]";
 /// The innermost function of the stack of a thread whose control group was frozen.
 pub const FROZEN: &str = "[frozen]";
 
+/// The category of waits.
+pub const WAITING: &str = "Waiting";
+
 /// The category of waits of a runtime's workers that have nothing to do.
 pub const IDLE_WORKERS: &str = "Idle workers";
 

@@ -42,6 +42,7 @@ mod reply;
 mod router;
 mod server;
 mod stall;
+mod stored_profile;
 mod symbol_source;
 mod token;
 mod unauthenticated_connections;
@@ -52,6 +53,7 @@ pub use error::ServerError;
 pub use generated_code::{GeneratedCode, GeneratedLib};
 pub use profile_symbols::ProfileSymbols;
 pub use server::{Page, Server, ShutdownHandle};
+pub use stored_profile::StoredProfile;
 pub use symbol_source::{
     AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, InlineFrame, LibKey, LookupError,
     SourceRequest, SymbolSource,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use tokio::sync::Semaphore;
@@ -14,6 +14,7 @@ use crate::endpoints::{assembly, profile, source, symbolicate, viewer};
 use crate::hosts::AllowedHosts;
 use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
+use crate::stored_profile::StoredProfile;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::unauthenticated_connections::ClientAuthentication;
@@ -28,10 +29,8 @@ pub(crate) struct Site {
     pub(crate) one_time: OnceLock<OneTimeLink>,
     /// The origin of the pages that may read responses.
     pub(crate) front_end_origin: Option<HeaderValue>,
-    /// The profile, if it is a file.
-    pub(crate) profile: Option<Bytes>,
-    /// The same without its counters, once it is requested.
-    pub(crate) without_counters: Arc<OnceLock<Bytes>>,
+    /// The profile, if it is stored.
+    pub(crate) profile: Option<Arc<StoredProfile>>,
     pub(crate) symbols: Arc<dyn SymbolSource>,
     /// The viewer that is served beside the profile, if there is one.
     pub(crate) viewer: Option<Arc<dyn Viewer>>,
@@ -81,10 +80,8 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
     match endpoint {
         Endpoint::Profile => match (&site.profile, &site.viewer) {
             (Some(profile), viewer) if viewer.as_ref().is_none_or(|viewer| !viewer.shows_another()) => {
-                if request.uri().query() != Some(links::WITHOUT_COUNTERS) {
-                    return profile::answer(profile);
-                }
-                without_counters(site, profile).await.unwrap_or_else(Reply::from)
+                let has_counters = request.uri().query() != Some(links::WITHOUT_COUNTERS);
+                stored(site, profile, has_counters).await.unwrap_or_else(Reply::from)
             }
             (_, Some(viewer)) => {
                 let query = request.uri().query().unwrap_or_default();
@@ -174,20 +171,16 @@ async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>,
     worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }
 
-/// The stored profile without its counters, which is made once. A profile that has none, or that is no such
-/// document, stays as it is.
-async fn without_counters(site: &Site, profile: &Bytes) -> Result<Reply, ApiError> {
+/// The stored profile, with its counters or without. The permit moves to the worker, as in [`look_up`].
+async fn stored(site: &Site, profile: &Arc<StoredProfile>, has_counters: bool) -> Result<Reply, ApiError> {
     let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
-    let (profile, made) = (profile.clone(), Arc::clone(&site.without_counters));
+    let profile = Arc::clone(profile);
     let worker = spawn_blocking(move || {
         let _permit = permit;
-        let make = || match nyquist_profile::firefox::without_counters(&profile) {
-            Ok(Some(document)) => document.into(),
-            Ok(None) | Err(_) => profile.clone(),
-        };
-        profile::answer(made.get_or_init(make))
+        let document = if has_counters { profile.read() } else { profile.read_without_counters() };
+        document.map(profile::answer)
     });
-    worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))
+    worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }
 
 /// Opens another profile in the viewer. Only one is read at a time, because each may need much memory.

@@ -23,6 +23,7 @@ use crate::one_time::{self, OneTimeLink};
 use crate::peer_user::Owners;
 use crate::router::{self, Sender, Site};
 use crate::stall::StallGuard;
+use crate::stored_profile::StoredProfile;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::unauthenticated_connections::{Admission, Owner, UnauthenticatedConnections};
@@ -66,15 +67,15 @@ impl ShutdownHandle {
 }
 
 impl Server {
-    /// Opens a port and makes the token. `profile` is the stored file, compressed or not; it is
-    /// served unchanged. If there is no file yet during a recording, the viewer writes the data so
+    /// Opens a port and makes the token. `profile` is the stored document, compressed or not; it is
+    /// served unchanged. If there is none yet during a recording, the viewer writes the data so
     /// far. It does so for the request `profile.json`.
     ///
     /// # Errors
     /// If there is no free port, or the system provides no random bytes.
     pub fn bind(
         config: Config,
-        profile: impl Into<Option<Vec<u8>>>,
+        profile: Option<StoredProfile>,
         symbols: Arc<dyn SymbolSource>,
     ) -> Result<Self, ServerError> {
         let token = Token::random().map_err(ServerError::NoRandomness)?;
@@ -89,8 +90,7 @@ impl Server {
             one_time: OnceLock::new(),
             front_end_origin: links::origin_of(&config.front_end)
                 .and_then(|origin| HeaderValue::try_from(origin).ok()),
-            profile: profile.into().map(Into::into),
-            without_counters: Arc::default(),
+            profile: profile.map(Arc::new),
             symbols,
             viewer: None,
             open_url,

@@ -46,7 +46,8 @@ import { learnNames } from './names.js';
 /** @typedef {{weight: number, interval_ns: number, function: FunctionAmounts, callers: Neighbour[], callees: Neighbour[], sites: CallSite[], functions: Functions}} Callers */
 /** @typedef {{weight: number, matched: number, functions: number}} SearchResult */
 /** @typedef {[depth: number, start: number, end: number, fn: number]} ChartBox */
-/** @typedef {{start_ns: number, end_ns: number, depth: number, boxes: ChartBox[], functions: Functions}} Chart */
+/** @typedef {[depth: number, start: number, end: number, fn: number, eighths: number]} JoinedBoxes `fn` has most of the time that boxes too narrow to be seen cover */
+/** @typedef {{start_ns: number, end_ns: number, depth: number, boxes: ChartBox[], joined: JoinedBoxes[], functions: Functions}} Chart */
 /** @typedef {{counter: number, process: number, label: string, description: string, unit: string, is_level: boolean, color: string, values: number[]}} Counter */
 /** @typedef {{start_ns: number, end_ns: number, part_ns: number, counters: Counter[]}} Counters */
 /** @typedef {{time_ns: number | null, is_waiting: boolean, depth: number, frames: number[], functions: Functions}} Moment */

@@ -1,6 +1,6 @@
 // The positions of times in a drawing, and the ticks of the axis. Pure.
 
-import { formatAxis } from './measure.js';
+import { axisIsTime, formatAxis } from './measure.js';
 
 /** @typedef {{start: number, end: number, width: number}} Scale */
 
@@ -32,7 +32,7 @@ export function toTime(scale, x) {
 export function ticks(scale, zero, space = 90) {
   const span = scale.end - scale.start;
   if (!(span > 0) || scale.width <= 0) return [];
-  const step = niceStep((span * space) / scale.width);
+  const step = niceStep((span * space) / scale.width, axisIsTime());
   const out = [];
   for (let i = Math.ceil((scale.start - zero) / step); i * step <= scale.end - zero && out.length < 500; i++) {
     out.push({ x: toX(scale, zero + i * step), label: formatAxis(i * step, step) });
@@ -40,11 +40,18 @@ export function ticks(scale, zero, space = 90) {
   return out;
 }
 
+const MINUTE = 60e9;
+/** Steps of long times: a minute, …, a day. */
+const LONG_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440].map((minutes) => minutes * MINUTE);
+
 /**
- * The smallest of 1, 2, 5, 10, … that is at least this.
+ * The smallest of 1, 2, 5, 10, … that is at least this. Of times, it is a round number of minutes or hours from a minute on.
  * @param {number} least
+ * @param {boolean} [isTime]
  */
-export function niceStep(least) {
+export function niceStep(least, isTime = false) {
+  const long = isTime && least > MINUTE / 2 ? LONG_STEPS.find((step) => step >= least) : undefined;
+  if (long !== undefined) return long;
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return ([1, 2, 5].find((n) => n * power >= least) ?? 10) * power;
 }

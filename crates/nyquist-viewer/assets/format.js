@@ -63,9 +63,19 @@ export function formatBytes(bytes) {
  */
 export function formatTick(ns, step) {
   if (ns === 0) return '0';
+  if (step >= 60e9) return longTick(Math.round(ns / 60e9));
   const [size, unit] = UNITS.find(([unitSize]) => Math.abs(ns) >= unitSize && step >= unitSize / 1000) ?? UNITS[3];
   const places = Math.max(0, Math.min(3, -Math.floor(Math.log10(step / size) + 1e-9)));
   return `${(ns / size).toFixed(places)} ${unit}`;
+}
+
+/**
+ * @param {number} minutes
+ */
+function longTick(minutes) {
+  const [hours, rest] = [Math.trunc(minutes / 60), minutes % 60];
+  if (hours === 0) return `${rest} min`;
+  return rest === 0 ? `${hours} h` : `${hours} h ${rest} min`;
 }
 
 /**

@@ -49,6 +49,9 @@ export const formatCell = (amount) => (countsTime() ? formatShortTime(amount) : 
  */
 export const formatSpan = (length) => (axisIsAmount ? formatAmount(length) : formatTime(length));
 
+/** Whether the axis is one of times. */
+export const axisIsTime = () => !axisIsAmount;
+
 /**
  * The label of a tick of the axis.
  * @param {number} value

@@ -281,7 +281,15 @@ fn time_is_shown_where_it_was_used() {
     let (start, read) = (of(number(&functions, "start")), of(number(&functions, "read")));
     assert!(0 < ns(&read) && ns(&read) < ns(&start) && ns(&start) < ns(&whole), "{read} {start} {whole}");
     let chart = ask(&viewer, "chart", "thread=0&width=1000");
-    assert_eq!(chart["depth"], 3);
+    assert_eq!((&chart["depth"], &chart["joined"]), (&json!(3), &json!([])));
+    let low = ask(&viewer, "chart", "thread=0&width=2");
+    let joined = |at: usize| (0..4).map(|i| low["joined"][at][i].clone()).collect::<Vec<_>>();
+    let expected =
+        |depth, name: &str| vec![json!(depth), json!(0), json!(5 * MS), json!(number(&functions, name))];
+    assert_eq!((joined(0), joined(1)), (expected(1, "parse"), expected(2, "read")), "{low}");
+    let deep = ask(&viewer, "chart", "thread=0&width=2&first_level=2&levels=9");
+    assert_eq!((&deep["depth"], &deep["joined"]), (&low["depth"], &json!([low["joined"][1]])));
+    assert_eq!(deep["boxes"], low["boxes"]);
     let markers = ask(&viewer, "markers", "");
     assert_eq!(markers["rows"], json!([[0, 2 * MS, 3 * MS, "frame", "", null]]));
     assert_eq!(
@@ -307,6 +315,22 @@ fn source_and_instructions_have_their_shares() {
     // Instructions without samples have lines, too.
     assert_eq!(instructions[2], json!([0x104, "op 2", 0, 0, 4, null]));
     assert_eq!(listing["assembly"]["places"], json!([["trim", "trim.rs", 70]]));
+}
+
+#[test]
+fn generated_code_counts_at_its_functions_line() {
+    let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    let (name, filename) = (builder.intern_string("made"), builder.intern_string("made.js"));
+    let source = Some(builder.intern_source(Source { filename }));
+    let func = builder.intern_func(Func { source, line: Some(7), ..Func::new(name, None) });
+    let frame = builder.intern_frame(Frame::label(func));
+    let stack = builder.intern_stack(None, frame);
+    builder.add_sample(thread, Sample { weight: 3, ..Sample::new(MS, Some(stack), MS) });
+    let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    let made = number(&ask(&viewer, "functions", ""), "made");
+    assert_eq!(ask(&viewer, "source", &format!("function={made}"))["lines"], json!([[7, 3, 3]]));
 }
 
 #[test]

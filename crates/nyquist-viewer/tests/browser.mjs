@@ -138,6 +138,32 @@ const scenarios = {
     }
   },
 
+  /** Calls that are all narrower than a pixel, in `expected.depth` levels. */
+  async short_calls() {
+    await open(`${url}?tab=stack-chart`);
+    const canvas = panel('stack-chart').locator('canvas.flame-canvas').first();
+    const scroller = panel('stack-chart').locator('.chart-scroller');
+    /** The share of the pixels in the middle of a level that have a colour. */
+    const seen = async (depth) => {
+      const y = depth * 16 + 8 - (await scroller.evaluate((element) => element.scrollTop));
+      return canvas.evaluate((element, at) => {
+        if (element.width === 0 || at > element.height) return 0;
+        const { data } = element.getContext('2d').getImageData(0, at, element.width, 1);
+        return data.filter((value, index) => index % 4 === 3 && value > 20).length / element.width;
+      }, y);
+    };
+    for (const depth of [0, 1, 10]) await until(`level ${depth} is drawn`, async () => (await seen(depth)) > 0.98);
+    await scroller.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await until('the last level is drawn once it is in sight', async () => (await seen(expected.depth - 1)) > 0.98);
+    await scroller.evaluate((element) => element.scrollTo(0, 0));
+    await until('the first level is drawn again', async () => (await seen(0)) > 0.98);
+    const { x, y, width } = await canvas.boundingBox();
+    await page.mouse.move(x + width / 2, y + 24);
+    await page.locator('.tooltip').getByText('Calls too short to be drawn', { exact: false }).waitFor();
+    await page.mouse.dblclick(x + width / 2, y + 24);
+    await page.locator('[data-crumb=ranges]').waitFor();
+  },
+
   /** Dragging a range, and the address that restores it. */
   async range() {
     await open();
@@ -387,6 +413,9 @@ const scenarios = {
     await open();
     await panel('flame-graph').getByText(expected.reason).waitFor();
     assert.equal(await page.locator('.time').isVisible(), false);
+    await tab('heat-map');
+    await panel('heat-map').getByText(expected.reason).waitFor();
+    assert.equal(await panel('heat-map').locator('.panel-tools').isVisible(), false, 'a legend of nothing');
   },
 
   /** What a page shows is not changed by its own selections. */
@@ -399,6 +428,9 @@ const scenarios = {
     }
     await open(`${url}?tab=call-tree`);
     assert.match(await panel('call-tree').locator('.row.selected').innerText(), new RegExp(expected.leaf));
+    await tab('source');
+    await panel('source').getByText('Select a function').waitFor();
+    assert.equal(await panel('source').getByRole('button', { name: 'Callers' }).isVisible(), false, 'callers of no function');
   },
 
   /** The wheel and the keys zoom and move the time; a search with ! finds the others, and the timeline shows where. */
@@ -769,6 +801,13 @@ const scenarios = {
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= 400, `${name} is ${scroll} wide`);
     }
+    const [needed, room] = await page.locator('.track-search').evaluate((input) => {
+      const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+      const ctx = document.createElement('canvas').getContext('2d');
+      ctx.font = font;
+      return [ctx.measureText(input.placeholder).width, input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight)];
+    });
+    assert.ok(needed <= room, `"Find a thread" needs ${needed} of ${room} pixels`);
   },
 };
 

@@ -22,6 +22,7 @@ test('a tick has as many digits as tell it from the next one', () => {
   assert.equal(formatTick(0, 1e9), '0');
   assert.equal(formatTick(2e9, 1e9), '2 s');
   assert.equal(formatTick(1.5e9, 5e8), '1.5 s');
+  assert.deepEqual([600e9, 3600e9, 5400e9].map((ns) => formatTick(ns, 600e9)), ['10 min', '1 h', '1 h 30 min']);
   assert.equal(formatTick(2e6, 1e5), '2.0 ms');
   assert.notEqual(formatTick(8_000_001_000, 1000), formatTick(8_000_002_000, 1000));
 });

@@ -9,7 +9,7 @@ import { changeOf } from '../assets/panels/flame_graph/change.js';
 import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
-import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
+import { boxAt as chartBoxAt, levelsInSight, rowsOf as chartRows, stretches } from '../assets/panels/stack_chart/layout.js';
 import { LABEL, LANE, at as markerAt, heightOf, place, visiblePart } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { patternOf } from '../assets/panels/functions/groups.js';
@@ -127,6 +127,20 @@ test('the stack chart finds the box at a time', () => {
   assert.equal(chartBoxAt(rows, 3, 5), null);
 });
 
+test('the levels in sight are asked for, in steps', () => {
+  assert.deepEqual(levelsInSight(0, 480), { first: 0, levels: 48 });
+  for (let scroll = 0; scroll < 4000; scroll += 7) {
+    const { first, levels } = levelsInSight(scroll, 480);
+    assert.ok(first % 8 === 0 && first * 16 <= scroll && (first + levels) * 16 >= scroll + 480, `${scroll}`);
+  }
+});
+
+test('neighbours with one function have one name in the stack chart', () => {
+  const [row] = chartRows([[0, 10, 20, 4, 3], [0, 0, 10, 4, 8], [0, 20, 30, 5, 1], [0, 40, 50, 5, 1]]);
+  assert.deepEqual(row.map(({ eighths }) => eighths), [8, 3, 1, 1]);
+  assert.deepEqual(stretches(row).map(({ start, end, fn }) => [start, end, fn]), [[0, 20, 4], [20, 30, 5], [40, 50, 5]]);
+});
+
 test('graphs are stacked by category, in CPUs', () => {
   const layers = stack({ categories: [{ category: 2, ns: [50, 0] }, { category: 1, ns: [100, 25] }] }, 100);
   assert.deepEqual(layers.map(({ category, low, high }) => [category, [...low], [...high]]), [[1, [0, 0], [1, 0.25]], [2, [1, 0.25], [1.5, 0.25]]]);
@@ -177,6 +191,7 @@ test('an axis has round ticks, and places are times', () => {
   assert.deepEqual(ticks(scale, 0).map(({ label }) => label).slice(0, 3), ['0', '1 s', '2 s']);
   assert.deepEqual([toX(scale, 5e9), toTime(scale, 500), toTime(scale, -5), toTime(scale, 5000)], [500, 5e9, 0, 10e9]);
   assert.deepEqual([niceStep(3), niceStep(11), niceStep(0)], [5, 20, 1]);
+  assert.deepEqual([niceStep(11e9, true), niceStep(31e9, true), niceStep(400e9, true), niceStep(400e9)], [20e9, 60e9, 600e9, 500e9]);
   assert.deepEqual(ticks({ start: 5, end: 5, width: 100 }, 0), []);
 });
 

@@ -14,15 +14,15 @@ use crate::server_config::{cannot_serve, server_config};
 use crate::source_paths::name_specially;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
-use nyquist_server::{Page, ProfileSymbols, Server, SymbolSource};
+use nyquist_server::{Page, ProfileSymbols, Server, StoredProfile, SymbolSource};
 use nyquist_symbols::ProvidedAnswers;
 use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
 /// The profile and the symbols that are served.
 pub(crate) struct ServedProfile {
-    /// The profile as a file.
-    pub(crate) bytes: Vec<u8>,
+    /// The profile as a document of the Firefox Profiler.
+    pub(crate) document: StoredProfile,
     /// The profile.
     pub(crate) profile: Profile,
     /// The run to compare it with.
@@ -36,7 +36,7 @@ pub(crate) struct ServedProfile {
 impl ServedProfile {
     /// A profile of this program, and its bytes as a file.
     pub(crate) fn new(bytes: Vec<u8>, profile: Profile, provided: Option<ProvidedAnswers>) -> Self {
-        Self { bytes, profile, before: None, provided, files: [None, None] }
+        Self { document: bytes.into(), profile, before: None, provided, files: [None, None] }
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn serve(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    let ServedProfile { bytes, profile, before, provided, files: [file, file_before] } = served;
+    let ServedProfile { document, profile, before, provided, files: [file, file_before] } = served;
     let limit = memory::limit(symbols.max_memory);
     let finder = finder(symbols, Watch::new(printer, None)).with_provided_answers(provided);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
@@ -65,7 +65,7 @@ pub(crate) fn serve(
         known.take_libs(&profile);
         Ok(profile)
     }));
-    let server = Server::bind(server_config(args), bytes, symbols)
+    let server = Server::bind(server_config(args), Some(document), symbols)
         .map_err(|error| cannot_serve("the profile", &error))?;
     let viewer = Arc::new(viewer);
     let server = server.with_viewer(Arc::<BuiltinViewer>::clone(&viewer));

@@ -27,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_dragged_range_is_in_the_address", |test| on_shares(test, "range")),
     Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")),
     Test::new("deep_rows_and_long_names_are_in_sight", deep),
+    Test::new("short_calls_are_seen_in_the_stack_chart", short_calls),
     Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")),
     Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")),
     Test::new("what_is_shown_can_be_saved", |test| on_shares(test, "share")),
@@ -290,6 +291,20 @@ fn deep(test: &Context<'_>) -> Verdict {
     std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
     let expected = json!({"leaf": "leaf", "root": "call0", "ends": ["10001", "10002"]});
     browse(test, &[&trace], "deep", &expected)
+}
+
+/// A second of calls of less than 0.4 ms, each with 59 more inside: no call is as wide as a pixel.
+fn short_calls(test: &Context<'_>) -> Verdict {
+    const DEPTH: usize = 60;
+    let slice = |at: usize, depth: usize| {
+        let name = format!("level {depth} {}", at / 500 % 2);
+        json!({"ph": "X", "name": name, "ts": at, "dur": 400 - depth, "pid": 1, "tid": 1})
+    };
+    let events: Vec<_> =
+        (0..1_000_000).step_by(500).flat_map(|at| (0..DEPTH).map(move |depth| slice(at, depth))).collect();
+    let trace = test.fresh("short.json");
+    std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
+    browse(test, &[&trace], "short_calls", &json!({"depth": DEPTH}))
 }
 
 /// The tracks of CPUs are above those of threads.

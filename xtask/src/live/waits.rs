@@ -230,6 +230,9 @@ fn drawn(test: &Context<'_>) -> Verdict {
                 continue;
             }
             waits += 1;
+            let category = markers["category"][index].as_u64().unwrap_or_default() as usize;
+            let category = &profile.json["meta"]["categories"][category]["name"];
+            expect(category == "Waiting", format_args!("a wait's category is {category}"))?;
             let expected = thread.names_of(stack as usize);
             let middle = f64::midpoint(start, end);
             if thread.names_at(middle).as_ref() != Some(&expected) {

@@ -3,6 +3,7 @@
 
 use nyquist_profile::{Profile, Samples, ThreadIndex};
 
+use crate::amount::Amount;
 use crate::index::columns::Column;
 use crate::index::indexed_sums::IndexedSums;
 use crate::index::sums::SampleSums;
@@ -10,7 +11,7 @@ use crate::parallel;
 use crate::sample_state::SampleState;
 
 /// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
-/// each node.
+/// each node that has samples of its own.
 const MAX_MOMENTS: usize = 8;
 
 /// At least this many times are examined to find each moment.
@@ -19,7 +20,11 @@ const TIMES_A_MOMENT: usize = 128;
 /// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    checkpoints: Vec<Checkpoint>,
+    in_order: Vec<Checkpoint>,
+    /// The nodes that have samples of their own: a few of those of deep stacks.
+    sampled: Vec<u32>,
+    /// The number of all nodes.
+    nodes: usize,
 }
 
 /// A moment.
@@ -27,8 +32,10 @@ pub(crate) struct Checkpoints {
 struct Checkpoint {
     /// The number of samples of each thread before it.
     positions: Vec<usize>,
-    /// The sums of these samples.
-    sums: SampleSums,
+    /// The sums of these samples at each sampled node.
+    own: Vec<Amount>,
+    /// The sum of those without a stack.
+    stackless: Amount,
 }
 
 impl Checkpoints {
@@ -42,28 +49,31 @@ impl Checkpoints {
         };
         let mut starts = vec![vec![0; threads.len()]];
         starts.extend(moments(profile, threads, nodes).into_iter().map(positions));
-        let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: SampleSums::new(nodes) }];
+        starts.push(threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect());
+        let own = all.own.iter().zip(0..).take(nodes);
+        let sampled: Vec<u32> = own.filter(|(own, _)| !own.is_zero()).map(|(_, node)| node).collect();
         let between: Vec<_> = starts.windows(2).collect();
-        for (ends, sums) in parallel::map(&between, 1, |pair| {
+        let mut pieces = parallel::map(&between, 1, |pair| {
             let mut sums = SampleSums::new(nodes);
             for (&thread, (&start, &end)) in threads.iter().zip(pair[0].iter().zip(&pair[1])) {
                 let add = |node, amount| sums.add(node, amount);
                 columns[thread.index()].go_through(start..end, SampleState::OnCpu, add);
             }
-            (&pair[1], sums)
-        }) {
-            let mut sums = sums;
-            checkpoints.last().iter().for_each(|last| sums.add_all(&last.sums));
-            checkpoints.push(Checkpoint { positions: ends.clone(), sums });
+            let own = sampled.iter().map(|&node| sums.own[node as usize]).collect();
+            Checkpoint { positions: pair[1].clone(), own, stackless: sums.stackless }
+        });
+        let (positions, own) = (starts.swap_remove(0), vec![Amount::default(); sampled.len()]);
+        pieces.insert(0, Checkpoint { positions, own, stackless: Amount::default() });
+        for later in 1..pieces.len() {
+            let (before, after) = pieces.split_at_mut(later);
+            after[0].add(&before[later - 1]);
         }
-        let ends = threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect();
-        checkpoints.push(Checkpoint { positions: ends, sums: all.clone() });
-        Self { checkpoints }
+        Self { in_order: pieces, sampled, nodes }
     }
 
     /// The number of samples of each thread before a checkpoint.
     pub(crate) fn positions(&self, checkpoint: usize) -> &[usize] {
-        &self.checkpoints[checkpoint].positions
+        &self.in_order[checkpoint].positions
     }
 
     /// The checkpoint with the fewest samples between it and these positions.
@@ -72,13 +82,25 @@ impl Checkpoints {
             let pairs = self.positions(checkpoint).iter().zip(positions);
             pairs.map(|(&there, &here)| there.abs_diff(here)).sum()
         };
-        (0..self.checkpoints.len()).min_by_key(distance).unwrap_or_default()
+        (0..self.in_order.len()).min_by_key(distance).unwrap_or_default()
     }
 
     /// The sums of the samples between two checkpoints.
     pub(crate) fn between(&self, start: usize, end: usize) -> SampleSums {
-        let (start, end) = (&self.checkpoints[start], &self.checkpoints[end].sums);
-        if start.positions.iter().all(|&samples| samples == 0) { end.clone() } else { end.minus(&start.sums) }
+        let (start, end) = (&self.in_order[start], &self.in_order[end]);
+        let mut sums = SampleSums::new(self.nodes);
+        for (&node, (&start, &end)) in self.sampled.iter().zip(start.own.iter().zip(&end.own)) {
+            sums.own[node as usize] = end - start;
+        }
+        sums.stackless = end.stackless - start.stackless;
+        sums
+    }
+}
+
+impl Checkpoint {
+    fn add(&mut self, other: &Self) {
+        self.own.iter_mut().zip(&other.own).for_each(|(own, &amount)| *own += amount);
+        self.stackless += other.stackless;
     }
 }
 

@@ -25,12 +25,6 @@ impl SampleSums {
         self.stackless += other.stackless;
     }
 
-    /// Subtracts `other`, which is not greater in any entry.
-    pub(crate) fn minus(&self, other: &Self) -> Self {
-        let own = self.own.iter().zip(&other.own).map(|(&own, &amount)| own - amount).collect();
-        Self { own, stackless: self.stackless - other.stackless }
-    }
-
     pub(crate) fn add(&mut self, node: Option<u32>, amount: Amount) {
         match node {
             Some(node) => self.own[node as usize] += amount,

@@ -4,20 +4,24 @@ use nyquist_profile::{FuncId, ThreadIndex};
 use serde::Serialize;
 
 use crate::index::span::{Span, are_moments};
+use crate::query::chart_columns::Columns;
 use crate::view::View;
 
 /// How a flame chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlameChartOptions {
-    /// Leaves out boxes that are shorter, in ns.
+    /// Boxes that are shorter, in ns, are left out, or joined.
     pub min_ns: u64,
+    /// Joins shorter boxes by columns of `min_ns`, so that nothing that takes time is invisible: a column shows the
+    /// function that has most of its time.
+    pub joins_narrow: bool,
     /// The maximum number of levels.
     pub max_depth: usize,
 }
 
 impl Default for FlameChartOptions {
     fn default() -> Self {
-        Self { min_ns: 0, max_depth: usize::MAX }
+        Self { min_ns: 0, joins_narrow: false, max_depth: usize::MAX }
     }
 }
 
@@ -36,15 +40,21 @@ pub struct FlameChartBox<'a> {
     pub name: &'a str,
     /// The name of its lib.
     pub lib: Option<&'a str>,
+    /// If this stands for several boxes that are too short, how much of its time they cover, in eighths, rounded
+    /// up. The function has most of it.
+    pub joined_eighths: Option<u8>,
 }
 
 impl<'a> View<'a> {
     /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
     /// boxes. There are no boxes while the thread did not run, except in gaps that are shorter than the shortest box. Samples that are moments have twice the
     /// length of the shortest box, as far as there is room. The boxes are ordered by start, then by depth.
-    /// O(samples × depth).
+    /// Those that were joined can be under the ends of others. O(samples × depth).
     pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
-        let mut chart = FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
+        let joins = options.joins_narrow && options.min_ns > 0;
+        let columns = joins.then(|| Columns::new(self.times().start, options.min_ns));
+        let mut chart =
+            FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new(), columns };
         let is_chosen = self.chosen.threads.contains(&thread);
         let mut stack = Vec::new();
         let moments = are_moments(self.profile().meta());
@@ -66,6 +76,7 @@ impl<'a> View<'a> {
             chart.end = span.times.end;
         }
         chart.close_run();
+        chart.take_joined();
         chart.boxes.sort_by_key(|found| (found.start_ns, found.depth));
         chart.boxes
     }
@@ -79,9 +90,11 @@ struct FlameChart<'v, 'a> {
     /// The time until which the last stack lasted.
     end: u64,
     boxes: Vec<FlameChartBox<'a>>,
+    /// The boxes that are too short, if they are joined.
+    columns: Option<Columns>,
 }
 
-impl FlameChart<'_, '_> {
+impl<'a> FlameChart<'_, 'a> {
     /// Where a moment is drawn from, so that it can be seen: after the last one.
     fn begin_of_moment(&self, span: &Span) -> u64 {
         let length = self.options.min_ns.saturating_mul(2).max(1);
@@ -109,15 +122,31 @@ impl FlameChart<'_, '_> {
 
     /// Ends the boxes from that depth on.
     fn close(&mut self, depth: usize) {
-        for (depth, (func, start_ns)) in
-            self.open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open))
-        {
+        let mut open = std::mem::take(&mut self.open);
+        for (depth, (func, start_ns)) in open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open)) {
             if self.end - start_ns >= self.options.min_ns {
-                let info = self.view.function(FuncId::from_index(func as usize));
-                let (func, name, lib) = (info.func, info.name, info.lib);
-                self.boxes.push(FlameChartBox { depth, start_ns, end_ns: self.end, func, name, lib });
+                let chart_box = self.chart_box(depth, (start_ns, self.end), func);
+                self.boxes.push(chart_box);
+            } else if let Some(columns) = &mut self.columns {
+                columns.add(depth, func, start_ns, self.end);
             }
         }
+        self.open = open;
+    }
+
+    /// Takes what boxes that are too short show together.
+    fn take_joined(&mut self) {
+        let Some(columns) = self.columns.take() else { return };
+        for run in columns.finish() {
+            let chart_box = self.chart_box(run.depth, (run.start_ns, run.end_ns), run.func);
+            self.boxes.push(FlameChartBox { joined_eighths: Some(run.eighths), ..chart_box });
+        }
+    }
+
+    fn chart_box(&self, depth: usize, (start_ns, end_ns): (u64, u64), func: u32) -> FlameChartBox<'a> {
+        let info = self.view.function(FuncId::from_index(func as usize));
+        let (func, name, lib) = (info.func, info.name, info.lib);
+        FlameChartBox { depth, start_ns, end_ns, func, name, lib, joined_eighths: None }
     }
 }
 
@@ -158,6 +187,15 @@ mod tests {
         check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
         let low = FlameChartOptions { max_depth: 1, ..all };
         check(&samples, &low, &[("m", 0, 0, 3)]);
+    }
+
+    #[test]
+    fn short_boxes_are_joined_by_columns() {
+        let samples = [(1, 1, "m a x"), (2, 1, "m b"), (3, 1, "m a"), (4, 1, "m b"), (8, 4, "m a")];
+        let options =
+            FlameChartOptions { min_ns: 4_000_000, joins_narrow: true, ..FlameChartOptions::default() };
+        let expected = [("m", 0, 0, 8), ("b", 1, 1, 5), ("x", 2, 1, 5), ("a", 1, 4, 8)];
+        check(&samples, &options, &expected);
     }
 
     #[test]

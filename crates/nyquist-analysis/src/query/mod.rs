@@ -1,6 +1,7 @@
 //! What is asked of a view, a question a file: tables, trees, graphs, time lines.
 
 pub(crate) mod call_sites;
+mod chart_columns;
 pub(crate) mod counters;
 pub(crate) mod flame_chart;
 pub(crate) mod flame_graph;

@@ -1,6 +1,7 @@
 //! The kinds of markers that need no events of their own: intervals on CPUs, and functions made just in time.
 
-use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
+use crate::event::MarkerCategory;
+use nyquist_profile::{CategoryColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 use std::sync::{Arc, LazyLock};
 
 /// A stay on a CPU, on the thread's row.
@@ -34,6 +35,10 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     let labels = ["{marker.name} {marker.data.object}", "{marker.data.object}"];
     Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))
 });
+
+/// The category of waits and of their ends.
+pub(crate) static WAITING: LazyLock<MarkerCategory> =
+    LazyLock::new(|| MarkerCategory { name: well_known::WAITING.into(), color: CategoryColor::Grey });
 
 /// The name of a marker for a time off the CPU, given its reason.
 pub(crate) fn wait_marker_name(reason: &str) -> String {

@@ -121,8 +121,8 @@ impl ProfileSink {
     fn add_row(&mut self, row: SampleRow, processes: &ProcessState) {
         let mut stack = self.stacks.intern(row.thread.index(), &mut self.builder, processes.modules());
         if let Some(label) = &row.waits_for {
-            let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
-            stack = Some(self.builder.intern_label(stack, label, Some(other)));
+            let category = self.builder.add_category(well_known::WAITING, CategoryColor::Grey);
+            stack = Some(self.builder.intern_label(stack, label, Some(category)));
         }
         let sample = profile::Sample { stack, ..row.sample };
         self.builder.add_sample(row.thread, sample);

@@ -1,6 +1,6 @@
 //! Waits in the profile: their stacks, which end in the reason of the wait, their samples and their markers.
 
-use super::marker_kinds::{WAIT, WAKE, wait_marker_name};
+use super::marker_kinds::{WAIT, WAITING, WAKE, wait_marker_name};
 use super::markers::Content;
 use super::sink::ProfileSink;
 use crate::account::off_cpu_interval::OffCpuInterval;
@@ -13,8 +13,8 @@ impl ProfileSink {
     /// it.
     pub(crate) fn wait_stack(&mut self, wait: &OffCpuInterval) -> Option<StackId> {
         let Some(label) = wait.cause.label() else { return wait.stack };
-        let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
-        Some(self.builder.intern_label(wait.stack, &label, Some(other)))
+        let category = self.builder.add_category(well_known::WAITING, CategoryColor::Grey);
+        Some(self.builder.intern_label(wait.stack, &label, Some(category)))
     }
 
     /// Adds a sample for the intervals that a thread has waited, at the end of its wait.
@@ -39,7 +39,8 @@ impl ProfileSink {
         let waker = text(wait.waker.as_ref().map(|waker| &waker.label));
         let values = [FieldValue::String(reason.into()), object, holder, waker];
         let name = wait_marker_name(reason);
-        let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: None, stack };
+        let content =
+            Content { name: &name, schema: Some(&WAIT), values: &values, category: Some(&WAITING), stack };
         let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
         self.markers.add(&mut self.builder, row, content, timing);
     }
@@ -54,7 +55,8 @@ impl ProfileSink {
     ) {
         let waited_ms = FieldValue::Number(waited_ns as f64 / 1e6);
         let values = [FieldValue::String(woken.into()), waited_ms];
-        let content = Content { name: "Wake", schema: Some(&WAKE), values: &values, category: None, stack };
+        let content =
+            Content { name: "Wake", schema: Some(&WAKE), values: &values, category: Some(&WAITING), stack };
         let timing = MarkerTiming::Instant(self.time(at));
         self.markers.add(&mut self.builder, row, content, timing);
     }

@@ -9,9 +9,9 @@ use crate::reply::{self, Reply};
 /// compressed transfer of JSON. The front end recognises gzip by its first bytes, so it gets the same as
 /// from the disk. In a compressed transfer, browsers decode only the first gzip member and silently drop
 /// the others.
-pub(crate) fn answer(profile: &Bytes) -> Reply {
-    let content_type = content_type(profile);
-    let mut reply = reply::with_type(StatusCode::OK, content_type, profile.clone());
+pub(crate) fn answer(profile: Bytes) -> Reply {
+    let content_type = content_type(&profile);
+    let mut reply = reply::with_type(StatusCode::OK, content_type, profile);
     reply::save_as(&mut reply, file_name(content_type));
     reply
 }

@@ -12,7 +12,7 @@ use crate::serving::{FakeSymbols, PROFILE, Serving};
 
 fn bind(port: PortChoice) -> Result<Server, ServerError> {
     let config = Config { port, ..Config::default() };
-    Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default()))
+    Server::bind(config, Some(PROFILE.to_vec().into()), Arc::new(FakeSymbols::default()))
 }
 
 fn taken_port() -> (TcpListener, u16) {
@@ -54,7 +54,8 @@ fn a_range_ends_with_the_last_port_there_is() {
 #[test]
 fn an_address_of_another_machine_is_an_error() {
     let config = Config { address: "192.0.2.1".parse().unwrap(), ..Config::default() };
-    let error = Server::bind(config, Vec::new(), Arc::new(FakeSymbols::default())).err().unwrap();
+    let error =
+        Server::bind(config, Some(Vec::new().into()), Arc::new(FakeSymbols::default())).err().unwrap();
     assert_eq!(error.to_string(), "cannot listen on 192.0.2.1:3000");
 }
 
@@ -62,7 +63,8 @@ fn an_address_of_another_machine_is_an_error() {
 fn the_addresses_hold_the_port_and_the_token() {
     let config =
         Config { port: PortChoice::Fixed(0), front_end: "http://front/".to_owned(), ..Config::default() };
-    let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
+    let server =
+        Server::bind(config, Some(PROFILE.to_vec().into()), Arc::new(FakeSymbols::default())).unwrap();
     let (port, token) = (server.local_addr().port(), server.token());
     assert_eq!(server.symbol_server_url(), format!("http://127.0.0.1:{port}/{token}"));
     assert_eq!(server.profile_url(), format!("http://127.0.0.1:{port}/{token}/profile.json"));

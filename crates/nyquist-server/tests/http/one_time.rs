@@ -18,7 +18,8 @@ fn own_user() -> u32 {
 /// A server whose one-time link is for `user`; the link's path, and its target.
 fn serving_for(user: u32) -> (Serving, String, String) {
     let config = Config { port: PortChoice::Fixed(0), user: Some(user), ..Config::default() };
-    let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
+    let server =
+        Server::bind(config, Some(PROFILE.to_vec().into()), Arc::new(FakeSymbols::default())).unwrap();
     let url = server.one_time_url(Page::FrontEnd).unwrap();
     let (_, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let (path, target) = (format!("/{path}"), server.open_url());

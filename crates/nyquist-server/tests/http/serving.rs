@@ -38,7 +38,7 @@ impl Serving {
 
     pub(crate) fn with(limits: Limits, profile: Vec<u8>, symbols: FakeSymbols) -> Self {
         let config = Config { port: PortChoice::Fixed(0), limits, ..Config::default() };
-        Self::of(Server::bind(config, profile, Arc::new(symbols)).unwrap())
+        Self::of(Server::bind(config, Some(profile.into()), Arc::new(symbols)).unwrap())
     }
 
     /// Runs a server.

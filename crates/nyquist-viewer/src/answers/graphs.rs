@@ -14,6 +14,9 @@ const MAX_WIDTH: usize = 16_384;
 /// The maximum number of boxes of a response; those of the outer levels come first.
 const MAX_BOXES: usize = 200_000;
 
+/// The maximum number of levels that a page asks for.
+const MAX_LEVELS: usize = 1 << 20;
+
 #[derive(Debug, Serialize)]
 pub(super) struct FlameGraph<'a, Box> {
     weight: u64,
@@ -106,6 +109,8 @@ pub(super) struct StackChart<'a> {
     depth: usize,
     /// Depth, start and end in ns, and function.
     boxes: Vec<(usize, u64, u64, usize)>,
+    /// What shorter boxes show together: the same, and the eighths of the time that they cover.
+    joined: Vec<(usize, u64, u64, usize, u8)>,
     functions: FunctionTable<'a>,
 }
 
@@ -114,17 +119,25 @@ pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackCha
     let thread = thread(context.parameters.required("thread")?, context.view.profile())?;
     let times = context.view.times();
     let min_ns = (times.end - times.start) / width as u64;
-    let options = FlameChartOptions { min_ns, ..FlameChartOptions::default() };
+    let options = FlameChartOptions { min_ns, joins_narrow: true, ..FlameChartOptions::default() };
     let mut functions = FunctionTable::new();
     let mut found = context.view.flame_chart(thread, &options);
+    let depth = found.iter().map(|one| one.depth + 1).max().unwrap_or(0);
+    // The narrow boxes of deep stacks are hundreds of thousands, of which few levels are in sight.
+    let first = context.parameters.at_most("first_level", 0, MAX_LEVELS)?;
+    let levels = first..first + context.parameters.at_most("levels", MAX_LEVELS, MAX_LEVELS)?;
+    found.retain(|one| one.joined_eighths.is_none() || levels.contains(&one.depth));
     if found.len() > MAX_BOXES {
         found.sort_by_key(|one| one.depth);
         found.truncate(MAX_BOXES);
     }
-    let boxes: Vec<_> = found
-        .into_iter()
-        .map(|one| (one.depth, one.start_ns, one.end_ns, context.number(&mut functions, one.func)))
-        .collect();
-    let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
-    Ok(StackChart { start_ns: times.start, end_ns: times.end, depth, boxes, functions })
+    let (mut boxes, mut joined) = (Vec::new(), Vec::new());
+    for one in found {
+        let function = context.number(&mut functions, one.func);
+        match one.joined_eighths {
+            Some(eighths) => joined.push((one.depth, one.start_ns, one.end_ns, function, eighths)),
+            None => boxes.push((one.depth, one.start_ns, one.end_ns, function)),
+        }
+    }
+    Ok(StackChart { start_ns: times.start, end_ns: times.end, depth, boxes, joined, functions })
 }

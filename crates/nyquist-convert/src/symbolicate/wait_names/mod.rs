@@ -90,7 +90,7 @@ impl Clues {
 /// Gives a stack the frame of another reason.
 fn rename(builder: &mut ProfileBuilder, stack: StackId, answer: Answer) {
     let (reason, category) = match answer {
-        Answer::Reason(reason) => (reason.text().to_owned(), well_known::OTHER),
+        Answer::Reason(reason) => (reason.text().to_owned(), well_known::WAITING),
         Answer::Idle(runtime) => (well_known::idle_worker(runtime), well_known::IDLE_WORKERS),
     };
     let category = builder.add_category(category, CategoryColor::Grey);

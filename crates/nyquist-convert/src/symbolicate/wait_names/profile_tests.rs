@@ -64,7 +64,7 @@ fn stacks_and_markers_get_the_reason() {
     ];
     assert_eq!(marker_lines(builder.profile())[..4], expected);
     let categories: Vec<_> = builder.profile().categories().iter().map(|category| &*category.name).collect();
-    assert_eq!(categories, ["Other", "Idle workers"]);
+    assert_eq!(categories, ["Other", "Waiting", "Idle workers"]);
     // Names may be looked up again.
     name_waits(&mut builder);
     assert_eq!(marker_lines(&builder.finish())[..4], expected);

@@ -32,7 +32,8 @@ export class HeatMap {
     this.canvas = h('canvas', { class: 'heat-canvas', role: 'img', 'aria-label': 'Heat map by second and by offset within the second' });
     this.axis = h('canvas', { class: 'heat-axis', 'aria-hidden': 'true' });
     this.offsets = h('div', { class: 'heat-offsets', 'aria-hidden': 'true' });
-    this.element = h('section', { class: 'panel heat-map' }, h('div', { class: 'panel-tools' }, this.legend, this.note),
+    this.tools = h('div', { class: 'panel-tools' }, this.legend, this.note);
+    this.element = h('section', { class: 'panel heat-map' }, this.tools,
       h('div', { class: 'panel-body' }, this.offsets, this.canvas, this.axis, this.status.element));
     this.listen();
   }
@@ -61,7 +62,8 @@ export class HeatMap {
       this.map = answer;
       this.describe(answer);
       this.forget();
-      if (answer.cells.every((ns) => ns === 0)) this.status.nothing();
+      this.tools.hidden = answer.cells.every((ns) => ns === 0);
+      if (this.tools.hidden) this.status.nothing();
     });
   }
 

@@ -32,7 +32,8 @@ export function createSource(ctx) {
   const assembly = createListing('Assembly', (line) => both(line.line, 'code'));
   const codeSide = createSide(code);
   const assemblySide = createSide(assembly);
-  const element = h('section', { class: 'panel source' }, h('div', { class: 'panel-tools' }, callers, name, file),
+  const tools = h('div', { class: 'panel-tools' }, callers, name, file);
+  const element = h('section', { class: 'panel source' }, tools,
     h('div', { class: 'panel-body' }, h('div', { class: 'source-sides' }, codeSide.element, assemblySide.element), status.element));
   /**
    * @param {number | null} line
@@ -93,6 +94,8 @@ export function createSource(ctx) {
     element,
     /** @param {import('../../store.js').State} state */
     update(state) {
+      // Without a function, there is nothing whose callers to show.
+      tools.hidden = state.fn === null;
       if (state.fn === null) {
         question.forget();
         if (ctx.info.summary.samples === 0) return status.nothing();

@@ -4,69 +4,135 @@ import { fitText, surface, theme } from '../../canvas.js';
 import { toX } from '../../axis.js';
 import { nameOf } from '../../names.js';
 import { boxColor } from '../flame_graph/draw.js';
-
-export const ROW = 16;
+import { ROW, stretches } from './layout.js';
 
 /** @typedef {import('./layout.js').Box} Box */
 
 /**
- * @param {HTMLCanvasElement} canvas
- * @param {object} picture
- * @param {Box[][]} picture.rows
- * @param {number} picture.start
- * @param {number} picture.end
- * @param {number} picture.scroll
- * @param {import('../../store.js').State['color']} picture.color
- * @param {string[]} picture.categories
- * @param {((fn: number) => boolean) | null} picture.matches
+ * @typedef {object} Picture
+ * @property {Box[][]} rows
+ * @property {Box[][]} joined boxes that are too narrow to be drawn one by one, by pixel
+ * @property {number} start
+ * @property {number} end
+ * @property {number} scroll
+ * @property {import('../../store.js').State['color']} color
+ * @property {string[]} categories
+ * @property {((fn: number) => boolean) | null} matches
  */
-export function drawChart(canvas, { rows, start, end, scroll, color, categories, matches }) {
+
+/** How much of the colour a pixel has whose boxes cover next to nothing of its time. */
+const FAINTEST = 0.2;
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Picture} picture
+ */
+export function drawChart(canvas, picture) {
   const target = surface(canvas);
   if (!target) return;
   const { ctx, width, height } = target;
+  const { start, end, scroll } = picture;
   const colors = theme();
   const scale = { start, end, width };
   ctx.font = colors.font;
   ctx.textBaseline = 'middle';
-  const last = Math.min(rows.length - 1, Math.floor((scroll + height) / ROW));
+  const last = Math.min(Math.max(picture.rows.length, picture.joined.length) - 1, Math.floor((scroll + height) / ROW));
   for (let depth = Math.max(0, Math.floor(scroll / ROW)); depth <= last; depth++) {
     const top = depth * ROW - scroll;
-    for (const box of rows[depth] ?? []) {
-      const x = toX(scale, box.start);
-      const wide = toX(scale, box.end) - x;
-      const name = nameOf(box.fn);
-      const found = matches ? matches(box.fn) : null;
-      ctx.fillStyle = found ? colors.match : boxColor(name, color, categories, colors.dark);
-      ctx.globalAlpha = found === false ? 0.5 : 1;
-      ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
-      ctx.fillStyle = colors.text;
-      if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7, name.short), x + 3, top + ROW / 2);
-    }
+    drawJoined(ctx, picture.joined[depth] ?? [], scale, top, picture, colors);
+    for (const box of picture.rows[depth] ?? []) drawBox(ctx, box, scale, top, picture, colors);
   }
   ctx.globalAlpha = 1;
 }
 
 /**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {Box} box
+ * @param {import('../../axis.js').Scale} scale
+ * @param {number} top
+ * @param {Picture} picture
+ * @param {import('../../canvas.js').Theme} colors
+ */
+function drawBox(ctx, box, scale, top, picture, colors) {
+  const x = toX(scale, box.start);
+  const wide = toX(scale, box.end) - x;
+  ctx.globalAlpha = paint(ctx, box.fn, picture, colors);
+  ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
+  drawName(ctx, box.fn, x, wide, top, colors);
+}
+
+/**
+ * Draws what narrow boxes show together: whole pixels, paler where they cover less of the time.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {Box[]} row
+ * @param {import('../../axis.js').Scale} scale
+ * @param {number} top
+ * @param {Picture} picture
+ * @param {import('../../canvas.js').Theme} colors
+ */
+function drawJoined(ctx, row, scale, top, picture, colors) {
+  for (const box of row) {
+    const x = Math.round(toX(scale, box.start));
+    const opacity = paint(ctx, box.fn, picture, colors);
+    ctx.globalAlpha = opacity * (FAINTEST + ((1 - FAINTEST) * (box.eighths ?? 8)) / 8);
+    ctx.fillRect(x, top, Math.max(1, Math.round(toX(scale, box.end)) - x), ROW - 1);
+  }
+  ctx.globalAlpha = 1;
+  for (const { fn, start, end } of stretches(row)) {
+    const x = toX(scale, start);
+    drawName(ctx, fn, x, toX(scale, end) - x, top, colors);
+  }
+}
+
+/**
+ * Sets the colour of a function's boxes, and returns their opacity.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} fn
+ * @param {Picture} picture
+ * @param {import('../../canvas.js').Theme} colors
+ */
+function paint(ctx, fn, { color, categories, matches }, colors) {
+  const found = matches ? matches(fn) : null;
+  ctx.fillStyle = found ? colors.match : boxColor(nameOf(fn), color, categories, colors.dark);
+  return found === false ? 0.5 : 1;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} fn
+ * @param {number} x
+ * @param {number} wide
+ * @param {number} top
+ * @param {import('../../canvas.js').Theme} colors
+ */
+function drawName(ctx, fn, x, wide, top, colors) {
+  if (wide <= 24) return;
+  const name = nameOf(fn);
+  ctx.fillStyle = colors.text;
+  ctx.fillText(fitText(ctx, name.text, wide - 7, name.short), x + 3, top + ROW / 2);
+}
+
+/**
  * Draws the marks: the box under the pointer, and all boxes of the selected function.
  * @param {HTMLCanvasElement} canvas
- * @param {{rows: Box[][], start: number, end: number, scroll: number}} picture
+ * @param {Pick<Picture, 'rows' | 'joined' | 'start' | 'end' | 'scroll'>} picture
  * @param {{hovered: Box | null, fn: number | null}} marks
  */
-export function drawChartMarks(canvas, { rows, start, end, scroll }, { hovered, fn }) {
+export function drawChartMarks(canvas, { rows, joined, start, end, scroll }, { hovered, fn }) {
   const target = surface(canvas);
   if (!target) return;
   const { ctx, width, height } = target;
   const { text, accent } = theme();
-  const mark = (/** @type {Box} */ box, /** @type {string} */ color) => {
+  const mark = (/** @type {{start: number, end: number}} */ box, /** @type {number} */ depth, /** @type {string} */ color) => {
     const x = toX({ start, end, width }, box.start);
     const wide = toX({ start, end, width }, box.end) - x;
-    if (wide > 2) outline(ctx, x, box.depth * ROW - scroll, wide, color);
+    if (wide > 2) outline(ctx, x, depth * ROW - scroll, wide, color);
   };
-  const last = Math.min(rows.length - 1, Math.floor((scroll + height) / ROW));
-  for (let depth = Math.max(0, Math.floor(scroll / ROW)); depth <= last; depth++) {
-    for (const box of rows[depth] ?? []) if (box.fn === fn) mark(box, accent);
+  const last = Math.min(Math.max(rows.length, joined.length) - 1, Math.floor((scroll + height) / ROW));
+  for (let depth = Math.max(0, Math.floor(scroll / ROW)); fn !== null && depth <= last; depth++) {
+    for (const box of [...(rows[depth] ?? []), ...stretches(joined[depth] ?? [])]) if (box.fn === fn) mark(box, depth, accent);
   }
-  if (hovered) mark(hovered, text);
+  if (hovered) mark(hovered, hovered.depth, text);
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
+import { formatPercent } from '../../format.js';
 import { formatSpan } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { createHighlight } from '../../pattern.js';
@@ -18,8 +19,8 @@ import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { threadDetails, threadNames } from '../timeline/tracks.js';
-import { ROW, drawChart, drawChartMarks } from './draw.js';
-import { boxAt, rowsOf } from './layout.js';
+import { drawChart, drawChartMarks } from './draw.js';
+import { ROW, boxAt, levelsInSight, rowsOf } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('./layout.js').Box} Box */
@@ -43,6 +44,11 @@ export class StackChart {
       h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, this.box.scroller, this.brush), this.status.element));
     /** @type {Box[][]} */
     this.rows = [];
+    /** What boxes that are too narrow show together. @type {Box[][]} */
+    this.joined = [];
+    this.depth = 0;
+    /** What is shown, whichever levels are in sight. */
+    this.about = '';
     /** @type {Box | null} */
     this.hovered = null;
     this.start = ctx.info.start_ns;
@@ -54,7 +60,10 @@ export class StackChart {
 
   listen() {
     const { scroller } = this.box;
-    scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
+    scroller.addEventListener('scroll', () => {
+      this.schedule();
+      this.update(this.ctx.store.get());
+    }, { passive: true });
     scroller.addEventListener('pointermove', (event) => this.onMove(event));
     scroller.addEventListener('pointerleave', () => this.onLeave());
     scroller.addEventListener('dblclick', (event) => this.zoom(this.under(event)));
@@ -98,18 +107,26 @@ export class StackChart {
     const params = selectionParams(state, { threads: false });
     params.set('thread', String(thread));
     params.set('width', String(Math.ceil(width / 100) * 100));
+    const about = params.toString();
+    const { scrollTop, clientHeight } = this.box.scroller;
+    const { first, levels } = levelsInSight(scrollTop, clientHeight);
+    params.set('first_level', String(first));
+    params.set('levels', String(levels));
     this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer, again) => {
       this.rows = rowsOf(answer.boxes);
+      this.joined = rowsOf(answer.joined);
       [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
       this.hovered = null;
-      if (!again) this.box.scroller.scrollTop = 0;
+      this.depth = answer.depth;
       this.resize();
-      if (answer.boxes.length === 0) this.status.nothing();
+      if (!again && about !== this.about) this.box.scroller.scrollTop = 0;
+      this.about = about;
+      if (answer.depth === 0) this.status.nothing();
     });
   }
 
   picture() {
-    return { rows: this.rows, start: this.start, end: this.end, scroll: this.box.scroller.scrollTop };
+    return { rows: this.rows, joined: this.joined, start: this.start, end: this.end, scroll: this.box.scroller.scrollTop };
   }
 
   mark() {
@@ -130,7 +147,7 @@ export class StackChart {
   }
 
   resize() {
-    this.box.fit(this.rows.length * ROW + 2, AXIS);
+    this.box.fit(this.depth * ROW + 2, AXIS);
     this.draw();
   }
 
@@ -142,7 +159,9 @@ export class StackChart {
   /** @param {MouseEvent} event */
   under(event) {
     const { left, top } = this.box.canvas.getBoundingClientRect();
-    return boxAt(this.rows, Math.floor((event.clientY - top + this.box.scroller.scrollTop) / ROW), this.timeAt(event.clientX - left));
+    const depth = Math.floor((event.clientY - top + this.box.scroller.scrollTop) / ROW);
+    const time = this.timeAt(event.clientX - left);
+    return boxAt(this.rows, depth, time) ?? boxAt(this.joined, depth, time);
   }
 
   /** @param {Box | null} box */
@@ -185,6 +204,7 @@ export class StackChart {
     const lines = () => [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
       tooltipRow('from', formatSpan(box.start - info.start_ns)), tooltipRow('for', formatSpan(box.end - box.start)),
+      ...(box.eighths === null ? [] : [tooltipRow('covered', `up to ${formatPercent(box.eighths, 8)}`), 'Calls too short to be drawn; this one has most of the time']),
     ];
     tooltip.show(event.clientX, event.clientY, lines());
     clearTimeout(this.timer);
