@@ -25,7 +25,8 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
-use crate::linux::sys::ptrace::{self, Ticker, WaitMode};
+use crate::linux::sys::ptrace::{self, WaitMode};
+use crate::linux::sys::ticker::Ticker;
 use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
