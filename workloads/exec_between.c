@@ -1,4 +1,4 @@
-// Preloaded into a profiler: at its first perf_event_open for a process, the process begins an exec that its file system
+// Preloaded into a profiler: when it first attaches to a process (perf_event_open, ptrace), the process begins an exec that its file system
 // keeps from ending, as it may do after any check. Built as a library, for workload `withheld_exec`.
 // WORKLOAD_EXEC_OF: the process. WORKLOAD_WITHHOLDS: the file that makes its file system withhold everything.
 #define _GNU_SOURCE
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,13 +29,25 @@ static void begin_exec(long pid) {
     while (!sleeps(pid)) usleep(1000);
 }
 
-// Its C name is another, because the declared function has no named arguments.
+static void attach_to(long pid) {
+    static int is_done;
+    const char *which = getenv("WORKLOAD_EXEC_OF");
+    if (which && pid == atol(which) && !__sync_lock_test_and_set(&is_done, 1)) begin_exec(pid);
+}
+
+// Their C names are others, because the declared functions have no named arguments.
 long intercepted(long, long, long, long, long, long, long) __asm__("syscall");
 
 long intercepted(long number, long a, long b, long c, long d, long e, long f) {
-    static int is_done;
     long (*call)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-    const char *pid = getenv("WORKLOAD_EXEC_OF");
-    if (number == SYS_perf_event_open && pid && b == atol(pid) && !__sync_lock_test_and_set(&is_done, 1)) begin_exec(b);
+    if (number == SYS_perf_event_open) attach_to(b);
     return call(number, a, b, c, d, e, f);
+}
+
+long traced(int, pid_t, long, long) __asm__("ptrace");
+
+long traced(int request, pid_t pid, long address, long data) {
+    long (*call)(int, ...) = (long (*)(int, ...))dlsym(RTLD_NEXT, "ptrace");
+    if (request == PTRACE_SEIZE) attach_to(pid);
+    return call(request, pid, address, data);
 }

@@ -26,6 +26,8 @@ pub(super) const TESTS: &[Test] = &[
         .exclusive("records the whole machine"),
 ];
 
+const BY_PTRACE: [&str; 6] = ["record", "-s", "-d", "1", "--backend", "ptrace"];
+
 /// A program on a file system of a plain user.
 struct Served<'a> {
     server: Running<'a>,
@@ -212,7 +214,9 @@ fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<
         let ended = record(test, options, &[other.pid()], || Ok(()), libc::SIGINT)?;
         expect_named(&ended.profile, other.pid())?;
     }
-    for command in [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"], &["top", "-b", "-n", "1"]] {
+    let commands =
+        [&["record", "-s", "-d", "1"][..], &BY_PTRACE, &["stat", "-d", "1"], &["top", "-b", "-n", "1"]];
+    for command in commands {
         let refused = test.nyquist(command).args(&["-p", &served.pid.to_string()]).run()?;
         expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
         expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;
@@ -230,9 +234,7 @@ fn exec_after_check(test: &Context<'_>) -> Verdict {
         served.end()?;
         verdict?;
     }
-    for command in
-        [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"], &["stat", "--per-thread", "-d", "1"]]
-    {
+    for command in [&["record", "-s", "-d", "1"][..], &BY_PTRACE, &["stat", "-d", "1"]] {
         let served = Served::start(test, &["withheld_exec", "@"])?;
         let pid = served.pid.to_string();
         let refused = between(test.nyquist(command).args(&["-p", &pid]), test, &served).run();

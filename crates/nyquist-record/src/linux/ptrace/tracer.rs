@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
+use super::attaching::Attaching;
 use super::maps::{Maps, MapsReading};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
@@ -57,6 +58,7 @@ pub(super) struct TracePlan {
     pub(super) wait_reasons: bool,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) attaching: Arc<Attaching>,
     /// Whether nothing is to be sampled at present.
     pub(super) paused: Arc<AtomicBool>,
     /// The command's file, if it is known that the command loses its file's privileges.
@@ -101,6 +103,7 @@ pub(super) struct Tracer {
     pub(super) most_copied: usize,
     pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
+    pub(super) attaching: Arc<Attaching>,
     pub(super) tasks: Tracees,
     pub(super) processes: HashMap<u32, TracedProcess>,
     pub(super) out: ChunkBuilder,
@@ -162,6 +165,7 @@ impl Tracer {
             most_copied: plan.most_copied,
             wait_reasons: plan.wait_reasons,
             stop: plan.stop,
+            attaching: plan.attaching,
             tasks: Tracees::default(),
             processes: HashMap::new(),
             out: ChunkBuilder::new(chunks, plan.waiting),
