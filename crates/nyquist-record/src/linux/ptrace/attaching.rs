@@ -64,7 +64,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_process_that_cannot_be_attached_to_is_given_up() {
+    fn who_cannot_be_attached_to_is_given_up() {
         let (_sender, attached) = channel::<()>();
         let attaching = Attaching::default();
         let error = attaching.to(Pid(7), || attaching.wait_by(SHORT, &attached)).unwrap_err();
