@@ -101,6 +101,7 @@ const WORKLOADS: &[Workload] = &[
     c("moved_code", "moved_code.c"),
     c("from_memory", "from_memory.c"),
     c("withholds", "-pthread withholds.c"),
+    c("libexec_between.so", "-shared -fPIC exec_between.c -ldl"),
     c("withheld_memory", "-pthread withheld_memory.c"),
     c("withheld_exec", "withheld_exec.c"),
     c("dumped_code", "dumped_code.c"),

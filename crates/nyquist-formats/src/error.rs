@@ -29,6 +29,11 @@ pub enum Note {
         /// What they are, and why, such as `samples of the event branch-misses`.
         what: String,
     },
+    /// There are more threads than rows: all further ones share one row.
+    SharedRow {
+        /// The threads that have rows of their own.
+        most: usize,
+    },
     /// The value that such files show by default is 0 everywhere, and another one was read.
     Instead {
         /// The value that was read.
@@ -43,6 +48,9 @@ impl fmt::Display for Note {
         match self {
             Self::Cut { place } => {
                 write!(f, "the file is cut off or damaged at {place}: what comes before was read")
+            }
+            Self::SharedRow { most } => {
+                write!(f, "the samples of all threads beyond the first {most} are in one row")
             }
             Self::LeftOut { count, what } => write!(f, "left out: {count} {what}"),
             Self::Instead { shown, empty } => {

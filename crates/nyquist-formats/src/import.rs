@@ -13,6 +13,12 @@ use crate::error::{ImportedProfile, Note};
 /// A millisecond in ns, which is the interval of a file without times.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
+/// The most threads with rows of their own. A few bytes of a file can name one, and a row takes some hundred bytes.
+#[cfg(not(test))]
+const MAX_THREADS: usize = 1 << 17;
+#[cfg(test)]
+const MAX_THREADS: usize = 1 << 10;
+
 /// The category of just-in-time compiled code of which nothing else is known.
 pub(crate) const JIT: &str = "JIT";
 
@@ -25,6 +31,8 @@ pub(crate) struct Importer {
     threads: FxHashMap<(String, String), ThreadIndex>,
     /// The number of threads. Until the interval is known, a sample's weight is the time it stands for, in ns.
     thread_count: usize,
+    /// The row of all threads beyond [`MAX_THREADS`].
+    shared_row: Option<ThreadIndex>,
     notes: Vec<Note>,
 }
 
@@ -82,6 +90,7 @@ impl Importer {
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             thread_count: 0,
+            shared_row: None,
             notes: Vec::new(),
         }
     }
@@ -126,19 +135,38 @@ impl Importer {
         }
     }
 
-    /// The thread with these ids, which is added if it is new. The first known name stays.
+    /// The thread with these ids, which is added if it is new. The first known name stays. Of very many threads, the last
+    /// ones are one.
     pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let key = (name.pid.to_owned(), name.tid.to_owned());
         if let Some(&thread) = self.threads.get(&key) {
             return thread;
         }
+        if self.threads.len() >= MAX_THREADS {
+            return self.shared_row();
+        }
+        let index = self.add_thread(name);
+        self.threads.insert(key, index);
+        index
+    }
+
+    fn shared_row(&mut self) -> ThreadIndex {
+        const NAME: &str = "further threads";
+        if let Some(row) = self.shared_row {
+            return row;
+        }
+        let row = self.add_thread(ThreadName { pid: NAME, process: NAME, tid: NAME, thread: NAME });
+        self.note(Note::SharedRow { most: MAX_THREADS });
+        self.shared_row = Some(row);
+        row
+    }
+
+    fn add_thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let process = self.process(name.pid, name.process);
         let mut thread = Thread::new(process, name.tid, name.thread);
         thread.is_main = name.pid == name.tid;
-        let index = self.builder.add_thread(thread);
         self.thread_count += 1;
-        self.threads.insert(key, index);
-        index
+        self.builder.add_thread(thread)
     }
 
     fn process(&mut self, pid: &str, name: &str) -> ProcessIndex {
@@ -383,6 +411,21 @@ mod tests {
         assert_eq!(before.threads().len(), 1);
         importer.off_cpu_sample(thread, 7_500_000, None, 900 * MILLISECOND);
         assert_eq!(importer.finish(None).profile.duration(), 2_500_001);
+    }
+
+    #[test]
+    fn very_many_threads_share_a_row() {
+        let mut importer = Importer::new("x", "y");
+        for number in 0..2 * MAX_THREADS {
+            let id = number.to_string();
+            let thread = importer.thread(ThreadName { pid: &id, tid: &id, ..ThreadName::default() });
+            importer.sample(thread, 0, None, 1);
+        }
+        let read = importer.finish(None);
+        let threads = read.profile.threads();
+        assert_eq!((threads.len(), read.profile.processes().len()), (MAX_THREADS + 1, MAX_THREADS + 1));
+        assert_eq!(threads.iter().map(|thread| thread.samples.len()).max(), Some(MAX_THREADS));
+        assert_eq!(read.notes, [Note::SharedRow { most: MAX_THREADS }]);
     }
 
     #[test]

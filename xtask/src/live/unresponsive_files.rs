@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, need_root, skip};
-use super::invocation::{PLAIN_USER, Running};
+use super::invocation::{Invocation, PLAIN_USER, Running};
 use super::profile::{Profile, Thread};
 use super::running_targets::{WORK, end, process_cpu_ms, working};
 use super::test::{SHARES, Test};
@@ -20,9 +20,13 @@ pub(super) const TESTS: &[Test] = &[
         .exclusive("every program that lists processes waits for this one"),
     Test::new("an_exec_that_waits_stops_no_recording", withheld_exec)
         .exclusive("every program that lists processes waits for this one"),
+    Test::new("an_exec_after_the_check_stops_no_recording", exec_after_check)
+        .exclusive("every program that lists processes waits for this one"),
     Test::new("withheld_files_end_no_machine_recording", withheld_on_machine)
         .exclusive("records the whole machine"),
 ];
+
+const BY_PTRACE: [&str; 6] = ["record", "-s", "-d", "1", "--backend", "ptrace"];
 
 /// A program on a file system of a plain user.
 struct Served<'a> {
@@ -84,9 +88,19 @@ fn record(
     meanwhile: impl FnOnce() -> Verdict,
     signal: i32,
 ) -> Result<Ended, Stop> {
-    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
     let output = test.fresh("profile.json.gz");
     let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).start()?;
+    until_worked(recorder, &output, pids, meanwhile, signal)
+}
+
+fn until_worked(
+    recorder: Running<'_>,
+    output: &Path,
+    pids: &[u32],
+    meanwhile: impl FnOnce() -> Verdict,
+    signal: i32,
+) -> Result<Ended, Stop> {
+    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
     recorder.wait_until_recording()?;
     let begun = used()?;
     recorder.wait_until("the processes to work", || {
@@ -95,7 +109,7 @@ fn record(
     meanwhile()?;
     recorder.signal(signal)?;
     let finished = recorder.wait()?.succeeded()?;
-    Ok(Ended { profile: Profile::read(&output)?, stderr: finished.stderr })
+    Ok(Ended { profile: Profile::read(output)?, stderr: finished.stderr })
 }
 
 /// The share of a process's time that a function has.
@@ -200,12 +214,59 @@ fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<
         let ended = record(test, options, &[other.pid()], || Ok(()), libc::SIGINT)?;
         expect_named(&ended.profile, other.pid())?;
     }
-    for command in [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"], &["top", "-b", "-n", "1"]] {
+    let commands =
+        [&["record", "-s", "-d", "1"][..], &BY_PTRACE, &["stat", "-d", "1"], &["top", "-b", "-n", "1"]];
+    for command in commands {
         let refused = test.nyquist(command).args(&["-p", &served.pid.to_string()]).run()?;
         expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
         expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;
     }
     Ok(())
+}
+
+/// The process answers when it is asked, and then calls exec.
+fn exec_after_check(test: &Context<'_>) -> Verdict {
+    let other = working(test, &["endless", "1"])?;
+    for is_first in [true, false] {
+        let served = Served::start(test, &["withheld_exec", "@"])?;
+        let verdict = records_the_other(test, &served, &other, is_first);
+        // Also what follows a failure looks at all processes.
+        served.end()?;
+        verdict?;
+    }
+    for command in [&["record", "-s", "-d", "1"][..], &BY_PTRACE, &["stat", "-d", "1"]] {
+        let served = Served::start(test, &["withheld_exec", "@"])?;
+        let pid = served.pid.to_string();
+        let refused = between(test.nyquist(command).args(&["-p", &pid]), test, &served).run();
+        served.end()?;
+        let refused = refused?;
+        expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
+        expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;
+    }
+    end(other)
+}
+
+/// Lets the process begin its exec when its events are opened.
+fn between<'a>(call: Invocation<'a>, test: &Context<'_>, served: &Served<'_>) -> Invocation<'a> {
+    call.env("LD_PRELOAD", test.workload("libexec_between.so").display().to_string())
+        .env("WORKLOAD_EXEC_OF", served.pid.to_string())
+        .env("WORKLOAD_WITHHOLDS", served.withholds.display().to_string())
+}
+
+fn records_the_other(
+    test: &Context<'_>,
+    served: &Served<'_>,
+    other: &Running<'_>,
+    is_first: bool,
+) -> Verdict {
+    let pids = if is_first { [served.pid, other.pid()] } else { [other.pid(), served.pid] };
+    let pids = format!("{},{}", pids[0], pids[1]);
+    let output = test.fresh("profile.json.gz");
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(&["-p", &pids]);
+    let ended =
+        until_worked(between(call, test, served).start()?, &output, &[other.pid()], || Ok(()), libc::SIGINT)?;
+    expect_contains("stderr", &ended.stderr, "gives no access to its files or memory")?;
+    expect_named(&ended.profile, other.pid())
 }
 
 fn withheld_on_machine(test: &Context<'_>) -> Verdict {

@@ -7,6 +7,7 @@ use crate::files::opened::FileDenied;
 use crate::files::view::MountView;
 use nyquist_system::{HeldFile, OpenRoot};
 use std::fmt::Debug;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -28,6 +29,9 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
 
     /// The marker file of a mapping.
     fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, FileDenied>;
+
+    /// A memory file of a process, for reading and writing: that with this index among those whose names begin so.
+    fn open_memory_file(&self, pid: Pid, name: &str, index: u32) -> Option<File>;
 
     /// The root folder of a process, if it differs from ours.
     fn root(&self, pid: Pid) -> Option<OpenRoot>;
@@ -55,6 +59,9 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
     fn may_withhold(&self, _pid: Pid) -> bool {
         false
     }
+
+    /// Notes that a process gave the caller no access to itself, unless that is known already.
+    fn note_silence(&self, _pid: Pid) {}
 
     /// Messages to the user about processes that gave no answer, a sentence each.
     fn sentences(&self) -> Vec<String> {

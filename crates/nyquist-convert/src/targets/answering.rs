@@ -102,6 +102,9 @@ impl Answering {
                 let opened = root.map(|root| root.open_file(path).map_err(FileDenied::Unreadable));
                 opened.map(|opened| self.opened(opened))
             }
+            Request::OpenMemoryFile { pid, name, index } => {
+                self.access.open_memory_file(*pid, name, *index).and_then(handed_over)
+            }
             Request::Memory { pid, address, len } => self.memory(*pid, *address, *len),
             Request::ProcessFile { pid, tid, file } => match self.access.process_file(*pid, *tid, *file) {
                 Ok(bytes) => shared(bytes, "process file"),
@@ -214,6 +217,13 @@ fn shared(bytes: Vec<u8>, name: &str) -> Option<Reply> {
     let file = HeldFile::from(File::from(memfd_create(name, MemfdFlags::CLOEXEC).ok()?));
     file.here()?.write_all_at(&bytes, 0).ok()?;
     Some((Answer::Shared(bytes.len() as u64), Some(file)))
+}
+
+/// A file that is the kernel's own, whoever has made it.
+fn handed_over(file: File) -> Option<Reply> {
+    let file = HeldFile::from(file);
+    let facts = file.facts().ok()?;
+    Some((Answer::File { facts, is_here: true, held: None }, Some(file)))
 }
 
 fn refused(error: io::Error) -> Answer {

@@ -164,6 +164,17 @@ impl TargetAccess for Delegates {
         Ok(self.file((pid, None), &Request::OpenMarkerFile(mapping.clone()))?.0)
     }
 
+    fn open_memory_file(&self, pid: Pid, name: &str, index: u32) -> Option<File> {
+        if !self.may_withhold(pid) {
+            return InProcess::default().open_memory_file(pid, name, index);
+        }
+        let request = Request::OpenMemoryFile { pid, name: name.to_owned(), index };
+        match self.ask((pid, None), Work::Files, &request)?.0 {
+            (Answer::File { held: None, .. }, Some(file)) => Some(file.into()),
+            _ => None,
+        }
+    }
+
     fn root(&self, pid: Pid) -> Option<OpenRoot> {
         let (received, delegate) = self.ask((pid, None), Work::Files, &Request::Root(pid))?;
         let Answer::Held(root) = received.0 else { return None };
@@ -220,6 +231,12 @@ impl TargetAccess for Delegates {
 
     fn may_withhold(&self, pid: Pid) -> bool {
         real_user(pid) != Some(getuid().as_raw())
+    }
+
+    fn note_silence(&self, pid: Pid) {
+        if !self.silences.have(pid, None) {
+            self.silences.note(real_user(pid).unwrap_or(ALL_OTHERS), pid, None);
+        }
     }
 
     fn sentences(&self) -> Vec<String> {

@@ -11,6 +11,7 @@ use crate::files::roots::ProcessRoots;
 use crate::files::view::{MountView, ProcessView, is_here};
 use crate::jit::map_search;
 use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
+use crate::modules::memfd;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -76,6 +77,10 @@ impl TargetAccess for InProcess {
 
     fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> Result<HeldFile, FileDenied> {
         Ok(marker_file::open(mapping, pid)?.into())
+    }
+
+    fn open_memory_file(&self, pid: Pid, name: &str, index: u32) -> Option<File> {
+        memfd::open_named(pid, name, index as usize)
     }
 
     fn root(&self, pid: Pid) -> Option<OpenRoot> {

@@ -45,6 +45,7 @@ pub(super) enum Request {
     Mappings { pid: Pid, most: u64 },
     WritableAt { pid: Pid, address: u64 },
     ProcessFile { pid: Pid, tid: Option<Tid>, file: ProcessFile },
+    OpenMemoryFile { pid: Pid, name: String, index: u32 },
 }
 
 /// An answer.
@@ -105,6 +106,9 @@ impl Request {
             }
             Self::Mappings { pid, most } => kind(15).number(pid.0).number(*most),
             Self::WritableAt { pid, address } => kind(16).number(pid.0).number(*address),
+            Self::OpenMemoryFile { pid, name, index } => {
+                kind(18).number(pid.0).bytes(name.as_bytes()).number(*index)
+            }
             Self::ProcessFile { pid, tid, file } => {
                 process_file(kind(17).number(pid.0).user(tid.map(|tid| tid.0)), *file)
             }
@@ -152,6 +156,11 @@ impl Request {
                 pid: from.pid()?,
                 tid: known(from.user()?).map(Tid),
                 file: read_process_file(&mut from)?,
+            },
+            18 => Self::OpenMemoryFile {
+                pid: from.pid()?,
+                name: String::from_utf8(from.bytes()?.to_vec()).ok()?,
+                index: from.short()?,
             },
             _ => return None,
         })
@@ -248,6 +257,7 @@ mod tests {
             Request::Close(8),
             Request::GiveUpRights,
             Request::OpenMarkerFile(mapping(MappedFile::Unknown)),
+            Request::OpenMemoryFile { pid: Pid(8), name: "nyquist-markers".to_owned(), index: 1 },
             Request::WritableAt { pid: Pid(8), address: u64::MAX },
             Request::ProcessFile { pid: Pid(8), tid: None, file: ProcessFile::Io },
             Request::ProcessFile { pid: Pid(8), tid: Some(Tid(9)), file: ProcessFile::ChildTimeNamespace },

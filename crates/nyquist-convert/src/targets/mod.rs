@@ -34,6 +34,7 @@ use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::FileDenied;
 use access::TargetAccess;
 use nyquist_system::HeldFile;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -110,6 +111,16 @@ impl Targets {
             FileDenied::Unreadable(error) => error,
             _ => io::ErrorKind::PermissionDenied.into(),
         })
+    }
+
+    /// Opens a memory file of a process for reading and writing: that with this index among those whose names begin so.
+    pub fn open_memory_file(&self, pid: Pid, name: &str, index: u32) -> Option<File> {
+        self.0.open_memory_file(pid, name, index)
+    }
+
+    /// Notes that a process gave the caller no access to itself, unless that is known already.
+    pub fn note_silence(&self, pid: Pid) {
+        self.0.note_silence(pid);
     }
 
     /// Messages to the user about processes whose files or memory gave no answer, a sentence each.

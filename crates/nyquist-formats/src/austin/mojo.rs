@@ -8,6 +8,9 @@ use super::samples::{AustinMode, AustinSamples, SampleValue, requested};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::CodePosition;
 
+/// The most threads whose last stacks are kept for repetitions.
+const MAX_BASES: usize = 1 << 17;
+
 const FORMAT: &str = "a binary file of Austin";
 
 /// The key of a text that no event defines, because Austin could not read the name.
@@ -222,7 +225,9 @@ impl MojoReader {
             }
             None => self.without_value += 1,
         }
-        self.bases.insert(key, base);
+        if self.bases.len() < MAX_BASES || self.bases.contains_key(&key) {
+            self.bases.insert(key, base);
+        }
     }
 
     /// Adds a frame that only the sample has.

@@ -1,6 +1,6 @@
 //! Common code for both forms of Austin's files: which value is read, and samples by thread.
 
-use nyquist_profile::{Measure, StackId, Unit};
+use nyquist_profile::{Measure, StackId, ThreadIndex, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -69,7 +69,7 @@ pub(super) struct AustinSamples {
     pub importer: Importer,
     /// The number of ns or bytes of one unit.
     factor: u64,
-    threads: FxHashMap<(String, String), SampleQueue>,
+    threads: FxHashMap<ThreadIndex, SampleQueue>,
     count: u64,
     freed: u64,
 }
@@ -88,10 +88,8 @@ impl AustinSamples {
         self.freed += u64::from(amount < 0);
         let amount = u64::try_from(amount).unwrap_or(0).saturating_mul(self.factor);
         let importer = &mut self.importer;
-        let queue = self.threads.entry((pid.to_owned(), tid.to_owned())).or_insert_with(|| {
-            let thread = importer.thread(ThreadName { pid, process: "Python", tid, thread: "Python" });
-            SampleQueue::new(thread)
-        });
+        let thread = importer.thread(ThreadName { pid, process: "Python", tid, thread: "Python" });
+        let queue = self.threads.entry(thread).or_insert_with(|| SampleQueue::new(thread));
         queue.add_with(importer, stack, amount);
     }
 

@@ -171,13 +171,13 @@ impl<'a> Trace<'a> {
         let process = self.process_name().to_owned();
         let mut stacks = TraceStacks::new(&self, about.pointer_size);
         let is_time = value.unit == Unit::Time;
-        let mut threads: FxHashMap<u64, SampledThread> = FxHashMap::default();
+        let mut indexes = FxHashMap::default();
+        let mut threads: FxHashMap<ThreadIndex, SampledThread> = FxHashMap::default();
         for event in &self.events {
-            let thread = threads.entry(event.thread).or_insert_with(|| SampledThread {
-                index: thread(&mut importer, about.pid, event.thread, &process),
-                last: None,
-                step: 0,
-            });
+            let index = *indexes
+                .entry(event.thread)
+                .or_insert_with(|| thread(&mut importer, about.pid, event.thread, &process));
+            let thread = threads.entry(index).or_insert(SampledThread { index, last: None, step: 0 });
             let time = nanoseconds(event.time.saturating_sub(about.start_ticks), about.ticks_per_second);
             match event.what {
                 Observed::Sample { is_managed } if is_time => {

@@ -36,6 +36,7 @@ mod stop;
 mod sudo;
 mod sys;
 pub mod target_access;
+mod thread_events;
 mod thread_state;
 mod wait_reason;
 pub mod wait_stacks;

@@ -61,6 +61,11 @@ pub(crate) fn withholds_itself(pid: u32) -> bool {
     process_file(pid, None, ProcessFile::Stat).is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
+/// Tells the user that a process gives no access to itself, unless that is known already.
+pub(crate) fn note_silence(pid: u32) {
+    targets().note_silence(Pid(pid));
+}
+
 /// A file of a process's folder in `/proc`, or of the folder of a thread.
 pub(crate) fn process_file(pid: u32, tid: Option<u32>, file: ProcessFile) -> io::Result<Vec<u8>> {
     targets().process_file(Pid(pid), tid.map(Tid), file)

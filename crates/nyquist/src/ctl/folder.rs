@@ -71,7 +71,7 @@ impl SocketFolder {
     }
 
     /// Opens a folder. It must belong to that user, and nobody else may enter it.
-    fn open(path: &Path, owner: u32) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, owner: u32) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let folder = openat(CWD, path, flags, Mode::empty())?;
         let found = fstat(&folder)?;

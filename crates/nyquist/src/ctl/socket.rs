@@ -13,8 +13,11 @@ use std::time::{Duration, Instant};
 /// How long a client may take for its line.
 const MAX_CLIENT_TIME: Duration = Duration::from_secs(2);
 
-/// The most clients at once. Others wait for their turn in the kernel.
+/// The most clients whose lines are waited for: the newest ones. Who has sent a line is answered before.
 const MAX_CLIENTS: usize = 8;
+
+/// The most new clients at a time. Others wait for their turn in the kernel.
+const MAX_ACCEPTED: usize = 256;
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 64;
@@ -72,9 +75,8 @@ impl ControlSocket {
 
     /// The requests that have come. Does not wait.
     pub(crate) fn take(&mut self) -> Vec<CtlRequest> {
-        while self.clients.len() < MAX_CLIENTS
-            && let Ok((stream, _)) = self.listener.accept()
-        {
+        for _ in 0..MAX_ACCEPTED {
+            let Ok((stream, _)) = self.listener.accept() else { break };
             if is_allowed(&stream) && stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client { stream, line: Vec::new(), since: Instant::now() });
             }
@@ -87,6 +89,8 @@ impl ControlSocket {
                 Progress::Ended => {}
             }
         }
+        // Clients that say nothing keep nobody waiting.
+        self.clients.drain(..self.clients.len().saturating_sub(MAX_CLIENTS));
         requests
     }
 }
@@ -129,4 +133,30 @@ fn is_allowed(stream: &UnixStream) -> bool {
     let Ok(peer) = socket_peercred(stream) else { return false };
     let own = identity::invoking_user().map_or_else(|| rustix::process::getuid().as_raw(), |user| user.uid);
     [0, own].contains(&peer.uid.as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    #[test]
+    fn silent_clients_keep_no_other_waiting() {
+        let path = std::env::temp_dir().join(format!("nyquist-ctl-silent-{}", std::process::id()));
+        // One of an earlier process.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        let folder = SocketFolder::open(&path, rustix::process::getuid().as_raw()).unwrap();
+        let (listener, name) = folder.listen(&[]).unwrap();
+        let mut socket = ControlSocket { folder, listener, name: name.clone(), clients: Vec::new() };
+        let connect = || UnixStream::connect(path.join(&name)).unwrap();
+        let silent: Vec<_> = (0..2 * MAX_CLIENTS).map(|_| connect()).collect();
+        let mut asking = connect();
+        asking.write_all(b"status\n").unwrap();
+        let requests = socket.take();
+        assert_eq!(requests.iter().map(CtlRequest::action).collect::<Vec<_>>(), [CtlAction::Status]);
+        assert_eq!((socket.clients.len(), silent.len()), (MAX_CLIENTS, 2 * MAX_CLIENTS));
+        drop(socket);
+        std::fs::remove_dir(path).unwrap();
+    }
 }

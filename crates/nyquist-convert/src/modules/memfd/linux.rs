@@ -8,12 +8,12 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::has_identity;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open as open_path};
 use std::fs::{self, File};
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The most descriptors of a process that are checked.
-const MAX_DESCRIPTORS: usize = 1 << 14;
+const MAX_DESCRIPTORS: usize = 1 << 16;
 
 /// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the
 /// process still has.
@@ -37,14 +37,35 @@ fn descriptors(folder: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use
     entries.map(|entry| entry.path()).filter(move |path| fs::read_link(path).is_ok_and(|it| it == name))
 }
 
+/// Opens a memory file of a process for reading and writing: that with this index among those whose names begin so.
+pub(crate) fn open_named(pid: Pid, name: &str, index: usize) -> Option<File> {
+    let entries = fs::read_dir(format!("/proc/{}/fd", pid.0)).ok()?.flatten().take(MAX_DESCRIPTORS);
+    let named = entries.filter_map(|entry| hold(&entry.path())).filter(|held| has_name(held, name));
+    let held = named.skip(index).take(1).next()?;
+    File::options().read(true).write(true).open(own_link(&held)).ok()
+}
+
 /// Opens the target of a link if it is a memory file.
 fn open(link: &Path) -> Option<File> {
-    let held = open_path(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    if mount_of(&held)? != own_mount()? {
-        return None;
-    }
-    let file = File::open(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()?;
+    let file = File::open(own_link(&hold(link)?)).ok()?;
     file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// Holds the target of a link if it is a memory file.
+fn hold(link: &Path) -> Option<OwnedFd> {
+    let held = open_path(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    (mount_of(&held)? == own_mount()?).then_some(held)
+}
+
+/// Whether the name of a memory file, as it was made, begins so.
+fn has_name(held: &OwnedFd, name: &str) -> bool {
+    fs::read_link(own_link(held)).is_ok_and(|link| {
+        link.to_str().and_then(|link| link.strip_prefix("/memfd:")?.strip_prefix(name)).is_some()
+    })
+}
+
+fn own_link(held: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", held.as_raw_fd())
 }
 
 /// The number of the mount that has all memory files.
@@ -89,6 +110,25 @@ mod tests {
         assert_eq!(open_mapped(&mapping, pid).map(inode), Some(file.metadata().unwrap().ino()));
         drop(file);
         assert!(open_mapped(&mapping, pid).is_none(), "it is not open any more");
+    }
+
+    #[test]
+    fn memory_files_are_opened_by_name() {
+        let pid = Pid(std::process::id());
+        let name = format!("named-{}", pid.0);
+        let made = [memory_file(&name).0, memory_file(&name).0];
+        let mut found: Vec<u64> = (0..)
+            .map_while(|index| open_named(pid, &name, index))
+            .map(|it| it.metadata().unwrap().ino())
+            .collect();
+        let mut inodes = made.map(|file| file.metadata().unwrap().ino());
+        found.sort_unstable();
+        inodes.sort_unstable();
+        assert_eq!(found, inodes);
+        let path = std::env::temp_dir().join(format!("memfd:{name}"));
+        let plain = File::create(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        assert!(open_named(pid, &name, 2).is_none(), "{plain:?} is no memory file");
     }
 
     #[test]

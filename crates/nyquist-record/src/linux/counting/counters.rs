@@ -11,6 +11,7 @@ use crate::linux::cgroup::LeafGroup;
 use crate::linux::event_names::{RequestedEvent, Selector};
 use crate::linux::limits::raise_descriptor_limit;
 use crate::linux::sys::event::{self, Subject};
+use crate::linux::thread_events::{self, WaitLimit, withholding};
 use crate::linux::{cpus, proc, target_access};
 
 /// The threads that are counted.
@@ -145,6 +146,7 @@ impl EventCounters {
             Vec::new()
         };
         let group = CommandGroup::of(events, scope)?;
+        let _limit = (!threads.is_empty()).then(WaitLimit::begin);
         let opening = OpenParameters { scope, events: events.len(), online: &online, group: group.as_ref() };
         let mut rows = Vec::new();
         if matches!(scope, CountedScope::EachThread(_) | CountedScope::Thread { .. }) {
@@ -279,7 +281,7 @@ impl OpenParameters<'_> {
             let path = selector.path_for_kernel()?;
             for cpu in cpus {
                 let subject = Subject::Group(leaf.file().as_fd());
-                let counter = event::open_counter(attr, subject, Some(*cpu), path.as_deref())?;
+                let counter = thread_events::open_counter(attr, subject, Some(*cpu), path.as_deref())?;
                 event::enable(counter.as_fd())?;
                 counters.push(counter);
             }
@@ -301,12 +303,17 @@ impl OpenParameters<'_> {
             let path = selector.path_for_kernel()?;
             if matches!(self.scope, CountedScope::Everyone) {
                 for cpu in self.cpus_of(selector) {
-                    counters.push(event::open_counter(attr, Subject::Everyone, Some(cpu), path.as_deref())?);
+                    counters.push(thread_events::open_counter(
+                        attr,
+                        Subject::Everyone,
+                        Some(cpu),
+                        path.as_deref(),
+                    )?);
                 }
                 continue;
             }
             for thread in threads {
-                match event::open_counter(attr, Subject::Thread(*thread), None, path.as_deref()) {
+                match thread_events::open_counter(attr, Subject::Thread(*thread), None, path.as_deref()) {
                     // Other threads of the process live on.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) && threads.len() > 1 => {}
                     opened => counters.push(opened?),
@@ -332,6 +339,9 @@ impl OpenParameters<'_> {
         less: EventRestrictions,
         error: io::Error,
     ) -> Result<MissingCount, CountError> {
+        if let Some(pid) = withholding(&error) {
+            return Err(CountError::NoAccess(pid));
+        }
         let places = threads.len().max(self.online.len());
         let for_threads = !matches!(self.scope, CountedScope::Everyone);
         match error.raw_os_error().unwrap_or(0) {

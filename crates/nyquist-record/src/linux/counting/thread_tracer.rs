@@ -22,7 +22,8 @@ use crate::linux::ptrace::stop::PtraceStop;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::process::{Preference, group_of};
-use crate::linux::sys::ptrace::{self, Ticker, WaitMode, WaitResult};
+use crate::linux::sys::ptrace::{self, WaitMode, WaitResult};
+use crate::linux::sys::ticker::Ticker;
 use crate::linux::{proc, thread_state};
 
 /// How often to check, while nothing happens, whether the end was requested.

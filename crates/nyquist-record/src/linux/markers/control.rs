@@ -4,25 +4,23 @@
 //! system calls only, and its contents are not trusted as limits.
 
 use std::collections::VecDeque;
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
-use nyquist_convert::ProcessFile;
 use nyquist_convert::event::Pid;
 use nyquist_tracing::protocol::{CAPACITY, control};
 
 use super::folder_reader::{MAX_FILES, RingState};
 use super::rings::Rings;
-use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
+use crate::linux::sys::beneath::{Status, memory_file};
 use crate::linux::sys::{futex, limits};
 use crate::linux::{proc, target_access};
 
-/// How many descriptors of a program are searched: the control file is one of the first.
-const MAX_DESCRIPTORS: usize = 1 << 16;
+/// How many memory files of that name are looked at.
+const MAX_NAMESAKES: u32 = 16;
 
 /// How many rings that are not ready are checked each time, both of the new ones and of the others.
 const NOT_READY: usize = 32;
@@ -114,38 +112,28 @@ impl Drop for ControlFile {
 
 /// Searches the descriptors of a process for the control file.
 fn find(pid: Pid) -> io::Result<Option<File>> {
-    let name = format!("/memfd:{}", control::NAME);
+    // Whether it may be looked at.
+    fs::read_dir(format!("/proc/{}/fd", pid.0))?;
     let memory = Status::of(memory_file(c"nyquist")?.as_fd())?;
     let user = proc::effective_user(pid.0);
-    let link = |entry: &DirEntry| {
-        let number = entry.file_name().to_str()?.parse().ok()?;
-        target_access::process_file(pid.0, None, ProcessFile::Descriptor(number)).ok()
-    };
-    for entry in fs::read_dir(format!("/proc/{}/fd", pid.0))?.take(MAX_DESCRIPTORS).flatten() {
-        if link(&entry).is_some_and(|link| link.starts_with(name.as_bytes()))
-            && let Some(file) = open(&entry.path(), &memory, user)
-        {
-            return Ok(Some(file));
-        }
-    }
-    Ok(None)
+    // The program can replace what a descriptor is at any time, so what was opened is what is checked.
+    let mut opened = (0..MAX_NAMESAKES)
+        .map_while(|index| target_access::targets().open_memory_file(pid, control::NAME, index));
+    Ok(opened.find(|file| is_control_file(file, &memory, user)))
 }
 
-/// Opens a control file; `None` if the file is not one. Any file can have that name, and another process can
-/// pass it to the program. The file must therefore be in the kernel's own file system for memory files, as
-/// `memory` is. Its owner must be the program's user, or root (if the program was root when it made the
-/// file).
-fn open(link: &Path, memory: &Status, user: Option<u32>) -> Option<File> {
-    let found = PathHandle::shown_at(link).ok()?;
-    let status = found.status;
+/// Whether an open file is a control file. Any file can have that name, and another process can pass it to the
+/// program. The file must therefore be in the kernel's own file system for memory files, as `memory` is. Its
+/// owner must be the program's user, or root (if the program was root when it made the file).
+fn is_control_file(file: &File, memory: &Status, user: Option<u32>) -> bool {
+    let Ok(status) = Status::of(file.as_fd()) else { return false };
     let is_theirs = status.owner == 0 || Some(status.owner) == user;
-    if status.device != memory.device || !status.is_file() || !is_theirs {
-        return None;
-    }
-    let file = found.open(&at_once(true)).ok()?;
     let mut magic = [0; control::MAGIC.len()];
-    file.read_exact_at(&mut magic, 0).ok()?;
-    (magic == control::MAGIC).then_some(file)
+    status.device == memory.device
+        && status.is_file()
+        && is_theirs
+        && file.read_exact_at(&mut magic, 0).is_ok()
+        && magic == control::MAGIC
 }
 
 fn word(file: &File, at: usize) -> io::Result<u32> {
@@ -161,6 +149,7 @@ fn set_word(file: &File, at: usize, number: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::sys::beneath::at_once;
     use nyquist_convert::event::Timestamp;
     use nyquist_perf::Budget;
     use nyquist_tracing::protocol::{self, Values, header, put_marker, record};
@@ -310,8 +299,7 @@ mod tests {
     #[test]
     fn files_that_only_look_like_it_are_left_alone() {
         let memory = Status::of(memory_file(c"own").unwrap().as_fd()).unwrap();
-        let link = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
-        let opens = |file: &File, user| open(Path::new(&link(file)), &memory, user).is_some();
+        let opens = |file: &File, user| is_control_file(file, &memory, user);
         let user = proc::effective_user(std::process::id());
         let good = control_file(0);
         assert!(user.is_some() && opens(&good, user));

@@ -10,6 +10,7 @@ use super::open_error::{EventDenied, OpenError};
 use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event::{self, Subject, perf_event_attr};
+use crate::linux::thread_events;
 
 /// The largest stack copy in each sample: there can be hundreds of thousands per second.
 const MAX_STACK_COPY: u32 = 8 << 10;
@@ -57,7 +58,8 @@ impl OpenParameters {
                 subject = Subject::Everyone;
             }
             let path = selector.path_for_kernel().map_err(fail)?;
-            let event = event::open_counter(attr, subject, Some(self.cpu), path.as_deref()).map_err(fail)?;
+            let event =
+                thread_events::open_counter(attr, subject, Some(self.cpu), path.as_deref()).map_err(fail)?;
             if let Some(filter) = &recorded.filter {
                 set_filter(&event, recorded, filter)?;
             }

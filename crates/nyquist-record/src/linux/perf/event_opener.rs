@@ -28,7 +28,7 @@ use crate::linux::ring_limits::{RingLimits, RingPlan, TOTALS_PAGES};
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
-use crate::linux::target_access;
+use crate::linux::{target_access, thread_events};
 use crate::pool::Need;
 
 /// Events and rings.
@@ -224,7 +224,10 @@ impl<'a> EventOpener<'a> {
             }
             let events = opened_events.map_err(|error| match error {
                 // This error is not about the event.
-                OpenError::Event { source, .. } if source.raw_os_error() == Some(libc::ESRCH) => {
+                OpenError::Event { source, .. }
+                    if source.raw_os_error() == Some(libc::ESRCH)
+                        || thread_events::withholding(&source).is_some() =>
+                {
                     open_error(source, self.scope)
                 }
                 error => error,
@@ -270,7 +273,7 @@ impl<'a> EventOpener<'a> {
         pages: usize,
     ) -> Result<(), OpenError> {
         let attr = sideband(self.common, (pages * page_size() / 4) as u32);
-        let lazy = event::open(attr, self.scope.first(self.first), cpu);
+        let lazy = thread_events::open(attr, self.scope.first(self.first), cpu);
         let lazy = lazy.map_err(|source| open_error(source, self.scope))?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let ring = Ring::map(lazy.as_fd(), pages).map_err(no_ring)?;
@@ -310,6 +313,7 @@ impl<'a> EventOpener<'a> {
                 match self.open_thread(opened, tid, rings) {
                     // A thread that has ended meanwhile need not be recorded.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) if thread_events::withholding(&error).is_some() => {}
                     Err(error) => return Err(self.thread_error(error, opened)),
                     Ok(()) => opened.late_threads = true,
                 }
@@ -394,7 +398,7 @@ impl<'a> EventOpener<'a> {
 
     /// The event that samples.
     fn open_sampler(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<OwnedFd> {
-        event::open(self.sampling_attr(cpu, plan), subject, cpu)
+        thread_events::open(self.sampling_attr(cpu, plan), subject, cpu)
     }
 
     /// Opens the event that separates a thread from its descendants, if that is needed. It comes before the
@@ -403,7 +407,8 @@ impl<'a> EventOpener<'a> {
         if !needs_separator(self.common) {
             return Ok(());
         }
-        let event = event::open_counter(separator(self.common), Subject::Thread(tid), None, None)?;
+        let subject = Subject::Thread(tid);
+        let event = thread_events::open_counter(separator(self.common), subject, None, None)?;
         opened.events.add(event, Role::Separator);
         Ok(())
     }
@@ -429,7 +434,7 @@ impl<'a> EventOpener<'a> {
 
     fn open_totals(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
         let wake_at = TOTALS_PAGES * page_size() / 4;
-        event::open(totals(self.common, wake_at as u32), subject, cpu)
+        thread_events::open(totals(self.common, wake_at as u32), subject, cpu)
     }
 
     fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
@@ -438,7 +443,7 @@ impl<'a> EventOpener<'a> {
             Reach::OneThread => Reach::Thread { from_exec: false },
             reach => reach,
         };
-        event::open(sideband(CommonAttr { reach, ..self.common }, 1), subject, cpu)
+        thread_events::open(sideband(CommonAttr { reach, ..self.common }, 1), subject, cpu)
     }
 
     fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {

@@ -10,9 +10,13 @@ use super::scope::RecordedScope;
 use crate::linux::options::CallGraph;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::target_access;
+use crate::linux::thread_events::withholding;
 
 /// Converts the kernel's refusal to open an event into an error.
 pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenError {
+    if let Some(pid) = withholding(&source) {
+        return OpenError::NoAccess { pid };
+    }
     let by_cpu = scope.reach() == Reach::Cpu;
     match source.raw_os_error() {
         Some(libc::ESRCH) => OpenError::NoSuchProcess { pid: scope.pid() },

@@ -19,6 +19,7 @@ use crate::linux::options::{CallGraph, Options, RecordingTarget};
 use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::ring_limits::{AttachCost, AttachMethod, Copies, Rights, RingLimits, RingPlan};
 use crate::linux::sys::limits::page_size;
+use crate::linux::thread_events::WaitLimit;
 use crate::linux::{cpus, limits, proc};
 
 /// The control group that is recorded.
@@ -86,10 +87,12 @@ impl TargetOpener {
     ) -> Result<OpenTarget, OpenError> {
         match target {
             RecordingTarget::Child(pid) => self.open_child(*pid, notices),
-            RecordingTarget::Attach(pids) => self.open_running(pids, notices),
+            RecordingTarget::Attach(pids) => self.open_answering(pids, notices),
             RecordingTarget::Thread { pid, tid } => Ok(OpenTarget {
-                opened: answering(&[*pid])
-                    .and_then(|_| self.open_events(RecordedScope::Thread(*pid, *tid)))?,
+                opened: answering(&[*pid]).and_then(|_| {
+                    let _limit = WaitLimit::begin();
+                    self.open_events(RecordedScope::Thread(*pid, *tid))
+                })?,
                 filter: ProcessFilter::All,
                 group: None,
                 coverage: Coverage::Threads,
@@ -137,11 +140,25 @@ impl TargetOpener {
         Ok(OpenTarget { opened, filter, group: Some(RecordedGroup::Leaf(leaf)), coverage: Coverage::Group })
     }
 
-    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
+    /// Opens the events of running processes, but not of those that withhold themselves: also of none that begins to
+    /// when it was asked already.
+    fn open_answering(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
-        let pids = &answering(pids)?;
+        let mut pids = answering(pids)?;
+        let _limit = WaitLimit::begin();
+        loop {
+            match self.open_running(&pids, notices) {
+                Err(OpenError::NoAccess { pid }) if pids.len() > 1 && pids.contains(&pid) => {
+                    pids.retain(|other| *other != pid);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         let family = proc::families(pids);
         let sees_cpus = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
         let opener = self.opener(RecordedScope::Running(pids))?;

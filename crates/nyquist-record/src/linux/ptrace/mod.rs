@@ -5,6 +5,7 @@
 //! its stack is read from outside. A running thread is stopped for the time needed to copy its registers and
 //! its stack.
 
+mod attaching;
 mod job_control;
 mod life;
 mod maps;

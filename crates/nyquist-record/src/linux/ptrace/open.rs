@@ -66,6 +66,7 @@ impl Ptrace {
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
             paused: Arc::clone(&paused),
+            attaching: Arc::default(),
             loses_privileges: context.loses_privileges.clone(),
         };
         let (go, begin) = channel();
@@ -105,6 +106,7 @@ fn start(
     begin: Receiver<()>,
 ) -> Result<(JoinHandle<TracerResult>, Option<Notice>), OpenError> {
     let (sender, opened) = channel();
+    let attaching = Arc::clone(&plan.attaching);
     let thread = std::thread::Builder::new().name("nyquist-tracer".into());
     let run = move || match Tracer::seize(plan, chunks) {
         Ok((mut tracer, left_out)) => {
@@ -118,8 +120,7 @@ fn start(
         }
     };
     let tracer = thread.spawn(run).map_err(system("no thread can be started"))?;
-    let ended = |_| OpenError::Lacking { what: "the tracing thread has ended by itself" };
-    opened.recv().map_err(ended)?.map(|left_out| (tracer, left_out))
+    attaching.wait(&opened)?.map(|left_out| (tracer, left_out))
 }
 
 /// Whether the kernel provides the required information about threads.

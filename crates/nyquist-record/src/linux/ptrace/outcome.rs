@@ -80,6 +80,12 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
+    /// Whoever looks at the process waits for it.
+    #[error("process {} cannot be attached to: it calls exec, which waits for a file system that does not answer", pid.0)]
+    NoAccess {
+        /// The process.
+        pid: Pid,
+    },
     /// Another program traces it.
     #[error("process {} is traced already, by process {tracer}", pid.0)]
     TracedAlready {
@@ -137,6 +143,9 @@ impl OpenError {
     /// Advice for the user.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
+            Self::NoAccess { pid } => {
+                return Some(format!("end it (`kill -9 {}`), or record without it", pid.0));
+            }
             Self::Lacking { .. } | Self::System { .. } => return None,
             Self::NoSuchProcess { .. } => FIND_PROCESSES,
             Self::CpusRequested => {

@@ -8,9 +8,9 @@ use super::outcome::{Notice, OpenError};
 use super::subject::TracedTarget;
 use super::tracee::{Activity, Tracee};
 use super::tracer::Tracer;
-use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace;
+use crate::linux::{proc, target_access};
 
 /// Descendants of the target that cannot be traced, with the reason.
 type LeftOut = Vec<(Pid, OpenError)>;
@@ -77,12 +77,16 @@ impl Tracer {
             io::ErrorKind::NotFound => OpenError::NoSuchProcess { pid },
             _ => OpenError::System { what: "the threads of the process cannot be listed", source },
         })?;
+        // The kernel would wait for it.
+        if target_access::withholds_itself(pid.0) {
+            return Err(OpenError::NoAccess { pid });
+        }
         let mut found = false;
         for tid in threads {
             if self.tasks.get(tid).is_some() {
                 continue;
             }
-            match ptrace::seize(tid) {
+            match self.attaching.to(pid, || ptrace::seize(tid)) {
                 Ok(()) => {
                     found = true;
                     self.begin(pid.0, tid);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
+use super::attaching::Attaching;
 use super::maps::{Maps, MapsReading};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
@@ -25,7 +26,8 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
-use crate::linux::sys::ptrace::{self, Ticker, WaitMode};
+use crate::linux::sys::ptrace::{self, WaitMode};
+use crate::linux::sys::ticker::Ticker;
 use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
@@ -56,6 +58,7 @@ pub(super) struct TracePlan {
     pub(super) wait_reasons: bool,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) attaching: Arc<Attaching>,
     /// Whether nothing is to be sampled at present.
     pub(super) paused: Arc<AtomicBool>,
     /// The command's file, if it is known that the command loses its file's privileges.
@@ -100,6 +103,7 @@ pub(super) struct Tracer {
     pub(super) most_copied: usize,
     pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
+    pub(super) attaching: Arc<Attaching>,
     pub(super) tasks: Tracees,
     pub(super) processes: HashMap<u32, TracedProcess>,
     pub(super) out: ChunkBuilder,
@@ -161,6 +165,7 @@ impl Tracer {
             most_copied: plan.most_copied,
             wait_reasons: plan.wait_reasons,
             stop: plan.stop,
+            attaching: plan.attaching,
             tasks: Tracees::default(),
             processes: HashMap::new(),
             out: ChunkBuilder::new(chunks, plan.waiting),

@@ -16,6 +16,7 @@ pub(crate) mod process_folder;
 pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;
+pub(crate) mod ticker;
 pub(crate) mod tracefs;
 pub(crate) mod users;
 pub(crate) mod watch;
