@@ -106,7 +106,9 @@ fn copies(outcome: &perf::PerfOutcome) -> String {
         CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
         CallGraph::None => "Sampling functions without their callers, into".to_owned(),
         CallGraph::Auto | CallGraph::Dwarf => {
-            format!("Copying {} kB of each stack into", kb(outcome.stack_bytes))
+            let rest =
+                if outcome.copies_outer_stacks { ", and the rest of deeper ones in the kernel," } else { "" };
+            format!("Copying {} kB of each stack{rest} into", kb(outcome.stack_bytes))
         }
     }
 }
@@ -194,6 +196,7 @@ mod tests {
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,
             switch_stacks: false,
+            copies_outer_stacks: false,
             notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
         }
     }
