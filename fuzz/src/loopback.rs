@@ -30,7 +30,8 @@ pub fn server() -> &'static Loopback {
 fn start() -> Loopback {
     let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
     let config = Config { port: PortChoice::Fixed(0), limits, ..Config::default() };
-    let server = Server::bind(config, b"{}".to_vec(), Arc::new(Names)).expect("a port of loopback");
+    let server =
+        Server::bind(config, Some(b"{}".to_vec().into()), Arc::new(Names)).expect("a port of loopback");
     let started = Loopback { address: server.local_addr(), token: server.token().to_owned() };
     std::thread::spawn(move || server.run().expect("an event loop"));
     started

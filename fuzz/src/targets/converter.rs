@@ -143,7 +143,9 @@ fn occurrence(input: &mut Unstructured<'_>) -> Result<Occurrence> {
 fn live_stack(input: &mut Unstructured<'_>) -> Result<LiveStack> {
     let page = Bytes::from(vec![input.arbitrary()?; if input.ratio(1, 8)? { 7 } else { LiveStack::PAGE }]);
     let pages = vec![page; input.int_in_range(0..=3)?];
-    Ok(LiveStack { pid: pid(input)?, tid: tid(input)?, read_at: time(input)?, start: address(input)?, pages })
+    let stack_pointer = if input.arbitrary()? { Some(address(input)?) } else { None };
+    let (pid, tid, read_at, start) = (pid(input)?, tid(input)?, time(input)?, address(input)?);
+    Ok(LiveStack { pid, tid, read_at, start, pages, stack_pointer })
 }
 
 /// Few texts, so that they meet, and some that have meanings of their own.

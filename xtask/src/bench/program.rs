@@ -41,6 +41,18 @@ pub(crate) fn ticks(bench: &Bench<'_>, seconds: f64) -> Program {
     Program { name, command: vec![workload.into(), format!("{:.0}", 1000.0 * PART * seconds).into()] }
 }
 
+/// Python, which makes and reads texts for about this many seconds.
+pub(crate) fn python(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
+    const TRIAL: f64 = 20_000.0;
+    let script = crate::paths::root().join("workloads/texts.py");
+    let command = |texts: f64| -> Vec<OsString> {
+        vec!["python3".into(), script.clone().into(), format!("{texts:.0}").into()]
+    };
+    let trial = bench.unrecorded(&command(TRIAL))?;
+    let texts = TRIAL * seconds / trial.command_cpu.max(1e-3);
+    Ok(Program { name: "python3".into(), command: command(texts) })
+}
+
 /// The Rust compiler, running for about this many seconds. It is a large program with hundreds of thousands
 /// of symbols and with deep stacks.
 pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {

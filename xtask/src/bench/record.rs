@@ -162,6 +162,7 @@ fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Resul
     let programs = [
         program::fixed_work(bench, "cfi", 1, options.long)?,
         program::rustc(bench, options.long)?,
+        program::python(bench, options.long)?,
         program::ticks(bench, options.short),
     ];
     let first_time = recorders.first().context("no recorder")?.for_the_first_time();

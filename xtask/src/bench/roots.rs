@@ -64,6 +64,7 @@ fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
         ("rustc", program::rustc(bench, SECONDS)),
         ("python3", python()),
         ("node", node()),
+        ("java", java()),
         ("gdb", gdb()),
         ("Go", go(bench)),
         ("C, musl", musl(bench)),
@@ -95,6 +96,13 @@ fn node() -> Result<Program> {
     found("node", "--version")?;
     let script = crate::paths::root().join("workloads/jit.js").display().to_string();
     Ok(args("node", &["node", &script, "2000"]))
+}
+
+/// Java, which compiles the program, and then its methods.
+fn java() -> Result<Program> {
+    found("java", "-version")?;
+    let source = crate::paths::root().join("workloads/Jit.java").display().to_string();
+    Ok(args("java", &["java", &source]))
 }
 
 /// gdb, which reads all debug information of xtask.

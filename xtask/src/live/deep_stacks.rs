@@ -27,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("stacks_of_40_kb_are_copied_whole_system_wide", |test| copied_while_it_runs(test, true))
         .exclusive(CPU),
     Test::new("a_recursion_beyond_all_copies_has_its_root", from_memory).quick().exclusive(CPU),
+    Test::new("deep_stacks_are_whole_beside_busy_loops", beside_busy_loops).exclusive(CPU),
     Test::new("a_deep_stack_says_that_memory_is_denied", denied).exclusive(CPU),
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far).exclusive(CPU),
     Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest).exclusive(CPU),
@@ -185,6 +186,25 @@ fn from_memory_far(test: &Context<'_>) -> Verdict {
 /// Of stacks of 1.6 MB, half were whole on one machine, and a tenth on another.
 fn from_memory_farthest(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 4200, 0.15)
+}
+
+/// With the rights for it, the kernel copies what lies beyond the copies at the moment of each sample, however late the
+/// recorder gets a CPU.
+fn beside_busy_loops(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let [one, other] = [(); 2].map(|()| working(test, &["recursion", "1000000", "1"]));
+    let busy = [one?, other?];
+    for depth in [300, 1500] {
+        let recording = test.record(&["recursion", "1500", &depth.to_string()]).options(&["-v"]);
+        let recorded = recording.run_well()?;
+        if !recorded.finished.stderr.contains("The kernel copies the rest of deeper stacks") {
+            return skip("the kernel takes no program that copies stacks");
+        }
+        let whole = share_whole(&recorded.profile, depth);
+        println!("        {whole:.3} of {depth} frames are whole");
+        expect_measured(whole > 0.98, format_args!("only {whole:.3} of the stacks are whole"))?;
+    }
+    busy.into_iter().try_for_each(end)
 }
 
 fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict {

@@ -20,6 +20,8 @@ pub struct LiveStack {
     pub start: Avma,
     /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes.
     pub pages: Vec<Bytes>,
+    /// If it was read at the moment of a sample, before anything could change: the stack pointer of that sample.
+    pub stack_pointer: Option<Avma>,
 }
 
 impl LiveStack {

@@ -3,8 +3,9 @@
 //! The kernel has no record for them. They are written as `TEXT_POKE` with the CPU mode of user code. This
 //! record states which bytes are at an address. The kernel writes it only for its own code, and perf ignores
 //! others. Its new bytes are pages that have changed since the thread's stack was read before. Its old bytes
-//! are four numbers of 64 bits, the lowest byte first: the time of the reading, its first address, its number
-//! of bytes, and how many records of the same reading follow. The thread and the event's time are in the
+//! are four or five numbers of 64 bits, the lowest byte first: the time of the reading, its first address, its number
+//! of bytes, and how many records of the same reading follow; if it was read at the moment of a sample, also that
+//! sample's stack pointer. The thread and the event's time are in the
 //! record's trailer.
 
 use std::sync::Arc;
@@ -54,7 +55,8 @@ impl LiveStackRecords {
         let record = |(index, (address, new)): (usize, &(Avma, Vec<u8>))| {
             let left = (runs.len() - 1 - index) as u64;
             let about = [live.read_at.0, live.start.0, bytes, left];
-            let about: Vec<u8> = about.into_iter().flat_map(u64::to_le_bytes).collect();
+            let about = about.into_iter().chain(live.stack_pointer.map(|pointer| pointer.0));
+            let about: Vec<u8> = about.flat_map(u64::to_le_bytes).collect();
             format.encode_text_poke(misc::USER, &TextPoke { address: address.0, old: &about, new }, &id)
         };
         runs.iter().enumerate().flat_map(record).collect()
@@ -64,6 +66,12 @@ impl LiveStackRecords {
     pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
         let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
         let (numbers, []) = poke.old.as_chunks::<8>() else { return None };
+        let (numbers, stack_pointer) = match numbers {
+            [numbers @ .., stack_pointer] if numbers.len() == 4 => {
+                (numbers, Some(Avma(u64::from_le_bytes(*stack_pointer))))
+            }
+            numbers => (numbers, None),
+        };
         let [read_at, start, bytes, left] = <[[u8; 8]; 4]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
         let pending = self.pending.entry(tid).or_default();
         if pending.len() > MAX_BYTES as usize / LiveStack::PAGE {
@@ -79,7 +87,8 @@ impl LiveStackRecords {
         let new = std::mem::take(pending);
         let last = self.last.get(&tid).map(|last| &**last).filter(|last| last.pid == pid);
         let pages = pages_of((start, bytes), &new, last)?;
-        let live = LiveStack { pid, tid, read_at: Timestamp(read_at), start: Avma(start), pages };
+        let (read_at, start) = (Timestamp(read_at), Avma(start));
+        let live = LiveStack { pid, tid, read_at, start, pages, stack_pointer };
         let live = Arc::new(live);
         self.last.insert(tid, Arc::clone(&live));
         Some(Event { time: Timestamp(id.time?), cpu: None, kind: EventKind::LiveStack(live) })
@@ -123,7 +132,7 @@ mod tests {
         let page = |byte: &u8| Bytes::from(vec![*byte; LiveStack::PAGE]);
         let pages = pages.iter().map(page).collect();
         let (pid, tid, read_at) = (Pid(7), Tid(9), Timestamp(read_at));
-        Arc::new(LiveStack { pid, tid, read_at, start: Avma(start), pages })
+        Arc::new(LiveStack { pid, tid, read_at, start: Avma(start), pages, stack_pointer: None })
     }
 
     /// Writes and reads each in turn, and returns how many records each took.
@@ -156,8 +165,9 @@ mod tests {
             live(300, 0xf000, &[0, 1, 9, 3, 5]),
             live(400, 0x11000, &[9, 3]),
             live(500, 0x10000, &many),
+            Arc::new(LiveStack { stack_pointer: Some(Avma(0xff8)), ..(*live(600, 0x10000, &many)).clone() }),
         ];
-        assert_eq!(through(&readings), [1, 1, 3, 1, 3]);
+        assert_eq!(through(&readings), [1, 1, 3, 1, 3, 1]);
     }
 
     #[test]
@@ -175,8 +185,9 @@ mod tests {
         check(&[5, 0x1000, u64::MAX, 0], &page, false);
         check(&[5, u64::MAX, 0x2000, 0], &page, false);
         check(&[5, 0x1000], &page, false);
-        check(&[5, 0x1000, 0x1000, 0, 0x1000], &page, false);
+        check(&[5, 0x1000, 0x1000, 0, 0x1000, 0x1000], &page, false);
         check(&[5, 0x1000, 0x3000, 0], &page, false);
         check(&[5, 0x1000, 0x1000, 0], &page, true);
+        check(&[5, 0x1000, 0x1000, 0, 0x1000], &page, true);
     }
 }

@@ -152,3 +152,39 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         "stacks": wait.stacks.iter().take(STACKS).map(stack).collect::<Vec<_>>(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_analysis::Durations;
+    use nyquist_profile::{Meta, ProfileBuilder};
+
+    #[test]
+    fn each_function_that_waited_is_a_place() {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let [stop, other] = ["w_stop", "w_other"].map(|name| builder.intern_label(None, name, None));
+        let [stopped, reading] = [(stop, "[waiting: child process]"), (other, "[waiting: child process]")]
+            .map(|(within, reason)| builder.intern_label(Some(within), reason, None));
+        let profile = builder.finish();
+        let wait = WaitedFor {
+            reason: "child process",
+            object: None,
+            process: "sh",
+            durations: Durations {
+                count: 3,
+                total_ns: 929,
+                min_ns: 200,
+                p50_ns: 300,
+                p90_ns: 429,
+                p99_ns: 429,
+                max_ns: 429,
+            },
+            holders: Vec::new(),
+            wakers: Vec::new(),
+            stacks: vec![(stopped, 300), (reading, 429), (stop, 200)],
+        };
+        let places: Vec<_> =
+            places(&profile, &wait).into_iter().map(|place| (place.name, place.time)).collect();
+        assert_eq!(places, [("w_stop", 500), ("w_other", 429)]);
+    }
+}

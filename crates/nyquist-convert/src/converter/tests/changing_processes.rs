@@ -121,6 +121,7 @@ fn events() -> Vec<EventKind> {
                 read_at: Timestamp((events.len() as u64 + 1) * MS),
                 start: Avma(STACK & !0xfff),
                 pages: vec![Bytes::from(vec![0; LiveStack::PAGE])],
+                stack_pointer: None,
             }))),
             _ => {}
         }

@@ -119,13 +119,31 @@ impl StackCompleter {
         let copy = StackCopy { start: registers.stack_pointer(), bytes: &bytes };
         let &WalkedCopy { id, time, found, .. } = walk;
         let sample = TruncatedSample { id, time, registers: &registers, copy, found };
-        let completed = self.walk_readings(sample, unwinder, processes);
+        let exact = self.live_stacks.take_exact(id, (time, self.interval), copy.start);
+        let completed = match exact {
+            Some(live) => self.walk_exact(sample, &live, unwinder, processes),
+            None => self.walk_readings(sample, unwinder, processes),
+        };
         match &completed {
             Ok(completed) => self.note_base(id.1, completed.outermost),
             Err(Incomplete::Rootless) => self.invalidate_base(id.1),
             Err(_) => {}
         }
         Some(completed.map(|completed| completed.frames))
+    }
+
+    /// Walks on through what was read at the moment of a sample. Nothing can contradict that.
+    fn walk_exact(
+        &mut self,
+        sample: TruncatedSample<'_>,
+        live: &LiveStack,
+        unwinder: &mut Unwinder,
+        processes: &mut ProcessState,
+    ) -> Result<CompletedStack, Incomplete> {
+        let TruncatedSample { id: (pid, _), time, .. } = sample;
+        let (process, modules, dumps) = processes.for_unwinding(pid, time);
+        let space = process.address_space(modules, dumps).clone();
+        LiveWalker { space, process, modules, unwinder, calls: &mut self.calls }.walk_exactly(sample, live)
     }
 
     /// Walks on through all readings near a sample. Returns the stack that they agree on.

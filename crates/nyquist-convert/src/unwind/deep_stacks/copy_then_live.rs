@@ -20,9 +20,16 @@ pub(super) struct CopyThenLive<'a> {
 }
 
 impl CopyThenLive<'_> {
+    /// Whether the page of an address may be missing in a reading that was made at the moment of a sample. It is all zeros
+    /// then.
+    fn lacks(&self, address: Avma) -> bool {
+        let page = self.live.page_at(LiveStack::page_of(address));
+        self.live.stack_pointer.is_some() && page.is_none_or(|page| page.iter().all(|byte| *byte == 0))
+    }
+
     /// The value of a word behind the copy.
     fn read_live(&self, address: Avma) -> Option<u64> {
-        let word = self.live.read_u64(address)?;
+        let word = self.live.read_u64(address).filter(|word| *word != 0 || !self.lacks(address))?;
         self.outermost.set(self.outermost.get().max(address.0));
         Some(word)
     }
@@ -53,7 +60,7 @@ mod tests {
         let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
         let pages = vec![page(1), page(2)];
         let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));
-        let live = LiveStack { pid, tid, read_at, start, pages };
+        let live = LiveStack { pid, tid, read_at, start, pages, stack_pointer: None };
         let copied = [1; 0x800];
         let memory = CopyThenLive {
             copy: StackCopy { start: Avma(0x1000), bytes: &copied },
@@ -75,5 +82,23 @@ mod tests {
         check(0x2008, Some(2));
         check(0x3000, None);
         assert_eq!((memory.in_both.get(), memory.outermost.get()), (2, 0x2008));
+    }
+
+    #[test]
+    fn a_page_without_contents_may_be_missing() {
+        let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
+        let used = Bytes::from([vec![1; 8], vec![0; LiveStack::PAGE - 8]].concat());
+        let read = |stack_pointer: Option<Avma>, address: u64| {
+            let pages = vec![page(0), used.clone()];
+            let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));
+            let live = LiveStack { pid, tid, read_at, start, pages, stack_pointer };
+            let (in_both, differs, outermost) = (Cell::new(0), Cell::new(false), Cell::new(0));
+            let copy = StackCopy { start: Avma(0x800), bytes: &[1; 0x800] };
+            CopyThenLive { copy, end: 0x1000, live: &live, in_both, differs, outermost }
+                .read_u64(Avma(address))
+        };
+        let at_sample = Some(Avma(0x800));
+        assert_eq!([0x1008, 0x2008].map(|address| read(None, address)), [Some(0); 2]);
+        assert_eq!([0x1008, 0x2008].map(|address| read(at_sample, address)), [None, Some(0)]);
     }
 }

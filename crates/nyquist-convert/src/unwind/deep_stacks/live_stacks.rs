@@ -9,7 +9,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::StackCopy;
 use rustc_hash::FxHashMap;
 
-use crate::event::{LiveStack, Tid, Timestamp};
+use crate::event::{LiveStack, Pid, Tid, Timestamp};
 
 /// How many readings of a thread are kept: one from after a sample, and some from before it.
 const MAX_READINGS: usize = 4;
@@ -32,6 +32,11 @@ const AGREEMENTS: [u32; 2] = [16, 128];
 const MANY_AGREEMENTS: u32 = 200;
 /// Readings older than this are forgotten.
 const MAX_AGE_NS: u64 = 1_000_000_000;
+/// How far the time of a reading that was made at the moment of a sample is from that of the sample. A hypervisor may pause
+/// the CPU between the two.
+const MAX_MOMENT_NS: u64 = 500_000;
+/// How many such readings of a thread are kept: the events of some come before the samples before theirs.
+const MAX_EXACT: usize = 16;
 /// When more threads than this are remembered, old readings are removed.
 const MANY_THREADS: usize = 64;
 
@@ -39,6 +44,8 @@ const MANY_THREADS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct LiveStacks {
     threads: FxHashMap<Tid, Thread>,
+    /// The last readings that were made at the moment of a sample.
+    exact: FxHashMap<Tid, VecDeque<Arc<LiveStack>>>,
     /// Whether any reading was added.
     has_any: bool,
 }
@@ -63,6 +70,9 @@ impl LiveStacks {
     pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         let now = live.read_at.0;
         self.has_any = true;
+        if live.stack_pointer.is_some() {
+            return self.add_exact(live);
+        }
         if self.threads.len() >= MANY_THREADS {
             let is_new = |thread: &Thread| {
                 thread.read.back().is_some_and(|(last, _)| last.read_at.0.saturating_add(MAX_AGE_NS) > now)
@@ -76,6 +86,36 @@ impl LiveStacks {
         if read.len() > MAX_READINGS {
             read.pop_front();
         }
+    }
+
+    /// Adds a reading that was made at the moment of a sample.
+    fn add_exact(&mut self, live: Arc<LiveStack>) {
+        let now = live.read_at.0;
+        if self.exact.len() >= MANY_THREADS && !self.exact.contains_key(&live.tid) {
+            let is_new = |live: &Arc<LiveStack>| live.read_at.0.saturating_add(MAX_AGE_NS) > now;
+            self.exact.retain(|_, read| read.back().is_some_and(is_new));
+        }
+        let read = self.exact.entry(live.tid).or_default();
+        read.push_back(live);
+        if read.len() > MAX_EXACT {
+            read.pop_front();
+        }
+    }
+
+    /// The reading that was made at the moment of a sample. It is for one sample alone. `interval` is the time between two
+    /// samples of a thread.
+    pub(crate) fn take_exact(
+        &mut self,
+        (pid, tid): (Pid, Tid),
+        (time, interval): (Timestamp, u64),
+        stack_pointer: Avma,
+    ) -> Option<Arc<LiveStack>> {
+        let read = self.exact.get_mut(&tid)?;
+        let apart = |live: &Arc<LiveStack>| time.0.abs_diff(live.read_at.0);
+        let nearest = (0..read.len()).min_by_key(|at| apart(&read[*at]))?;
+        let live = read.drain(..=nearest).next_back()?;
+        let is_same_moment = apart(&live) <= MAX_MOMENT_NS.min(interval / 2);
+        (live.pid == pid && is_same_moment && live.stack_pointer == Some(stack_pointer)).then_some(live)
     }
 
     /// Whether any reading of any thread was added so far.
@@ -140,6 +180,7 @@ impl LiveStacks {
     /// A thread has ended.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.threads.remove(&tid);
+        self.exact.remove(&tid);
     }
 }
 
@@ -179,7 +220,6 @@ fn same_words(live: &LiveStack, copy: StackCopy<'_>, part: Range<u64>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Pid;
     use bytes::Bytes;
     use nyquist_unwind::StackMemory;
 
@@ -192,6 +232,7 @@ mod tests {
             read_at: Timestamp(read_at_ms * MS),
             start: Avma(0x1000),
             pages: vec![Bytes::from(vec![7; LiveStack::PAGE])],
+            stack_pointer: None,
         }
     }
 
@@ -213,6 +254,33 @@ mod tests {
         assert_eq!(near(&stacks, 112), [113], "the number is another process's");
         stacks.forget(Tid(1));
         assert_eq!(near(&stacks, 112), [0; 0]);
+    }
+
+    #[test]
+    fn what_was_read_at_a_sample_is_for_it_alone() {
+        let exact = |us: u64| LiveStack {
+            read_at: Timestamp(us * 1000),
+            stack_pointer: Some(Avma(0x1000)),
+            ..live(1, 0)
+        };
+        let mut stacks = LiveStacks::default();
+        for us in [1000, 1100, 1200, 1300] {
+            stacks.add(exact(us).into());
+        }
+        let mut take = |us: u64, pid: u32, stack_pointer: u64| {
+            let (id, when) = ((Pid(pid), Tid(1)), (Timestamp(us * 1000), 100_000));
+            stacks.take_exact(id, when, Avma(stack_pointer)).map(|live| live.read_at.0 / 1000)
+        };
+        assert_eq!(take(1101, 1, 0x1000), Some(1100));
+        assert_eq!(take(1101, 1, 0x1000), None, "the next one is of another sample");
+        assert_eq!(take(1299, 1, 0x1000), Some(1300));
+        assert_eq!(take(1400, 1, 0x1000), None);
+        for (pid, stack_pointer) in [(2, 0x1000), (1, 0x1008)] {
+            stacks.add(exact(2000).into());
+            let id = (Pid(pid), Tid(1));
+            let taken = stacks.take_exact(id, (Timestamp(2_000_000), 100_000), Avma(stack_pointer));
+            assert_eq!(taken, None, "another process, or another stack");
+        }
     }
 
     #[test]

@@ -61,11 +61,23 @@ impl LiveWalker<'_> {
         sample: TruncatedSample<'_>,
         live: &LiveStack,
     ) -> Result<CompletedStack, Incomplete> {
-        let copy = sample.copy;
-        let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
-        if !fits(live, copy) {
+        if !fits(live, sample.copy) {
             return Err(Incomplete::Misfit);
         }
+        let mut completed = self.walk_exactly(sample, live)?;
+        let all_are_called = self.are_called(&completed.frames, sample.found).ok_or(Incomplete::Uncalled)?;
+        completed.is_joined |= all_are_called;
+        Ok(completed)
+    }
+
+    /// The same, through a reading that was made at the moment of the sample.
+    pub(super) fn walk_exactly(
+        &mut self,
+        sample: TruncatedSample<'_>,
+        live: &LiveStack,
+    ) -> Result<CompletedStack, Incomplete> {
+        let copy = sample.copy;
+        let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
         let memory = CopyThenLive {
             copy,
             end,
@@ -84,10 +96,8 @@ impl LiveWalker<'_> {
         if walked != WalkEnd::Root {
             return Err(Incomplete::Rootless);
         }
-        let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
-        let is_joined = memory.in_both.get() > 0 || all_are_called;
         let outermost = Avma(memory.outermost.get());
-        Ok(CompletedStack { frames, outermost, read_at: live.read_at, is_joined })
+        Ok(CompletedStack { frames, outermost, read_at: live.read_at, is_joined: memory.in_both.get() > 0 })
     }
 
     /// Whether each frame's function is the one that the next outer frame calls, from the last frame of the

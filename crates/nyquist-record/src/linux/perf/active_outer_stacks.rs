@@ -7,3 +7,6 @@ pub(super) type ActiveOuterStacks = super::deep_stacks::DeepStacks;
 
 /// Its part in the thread that drains the rings.
 pub(super) type Observer = <ActiveOuterStacks as OuterStacks>::Observer;
+
+/// Its program in the kernel.
+pub(super) type Program = <ActiveOuterStacks as OuterStacks>::Program;

@@ -158,10 +158,15 @@ impl OpenedEvents {
         Ok(ThreadEvents { sampling, totals: place })
     }
 
+    /// The events with this role.
+    pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &OwnedFd> {
+        let fds = self.fds.iter().zip(&self.roles).filter(move |(_, of)| **of == role);
+        fds.map(|(fd, _)| fd)
+    }
+
     /// The kernel's ids of the events with this role.
     pub(crate) fn ids(&self, role: Role) -> io::Result<Vec<u64>> {
-        let fds = self.fds.iter().zip(&self.roles).filter(|(_, of)| **of == role);
-        fds.map(|(fd, _)| event::id(fd.as_fd())).collect()
+        self.of_role(role).map(|fd| event::id(fd.as_fd())).collect()
     }
 
     /// The number of events.

@@ -10,7 +10,7 @@ use nyquist_convert::ProcessFilter;
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
-use super::active_outer_stacks::ActiveOuterStacks;
+use super::active_outer_stacks::{ActiveOuterStacks, Program};
 use super::attr::{Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
@@ -18,6 +18,7 @@ use super::event_opener::OpenEvents;
 use super::event_pace::EventPace;
 use super::event_parameters::EventParameters;
 use super::event_pause::EventPause;
+use super::events::Role;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::live_totals::LiveTotals;
@@ -54,6 +55,8 @@ pub struct Perf {
     options: Options,
     outcome: PerfOutcome,
     opened: OpenEvents,
+    /// The program in the kernel that copies the outer parts of stacks.
+    stack_program: Option<Program>,
     filter: ProcessFilter,
     group: Option<RecordedGroup>,
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
@@ -79,6 +82,10 @@ impl Perf {
         let OpenTarget { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
+        let sampling: Vec<_> = opened.events.of_role(Role::Sampling).collect();
+        let is_wanted = options.call_graph == CallGraph::Auto;
+        let stack_program =
+            is_wanted.then(|| ActiveOuterStacks::attach(&sampling, plan.stack_bytes)).flatten();
         if features.kernel && kernel::addresses_are_hidden() {
             notices.push(Notice::KernelAddressesHidden {
                 kptr_restrict: limits::kernel_setting("kptr_restrict"),
@@ -102,9 +109,10 @@ impl Perf {
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
             switch_stacks: has_switch_stacks(&options, &opened),
+            copies_outer_stacks: stack_program.is_some(),
             notices,
         };
-        Ok(Self { target, options, outcome, opened, filter, group, preference })
+        Ok(Self { target, options, outcome, opened, stack_program, filter, group, preference })
     }
 
     /// What the machine allowed.
@@ -212,26 +220,15 @@ impl Perf {
         let rings = mem::take(&mut self.opened.rings);
         let buffers = buffers_for(self.outcome.cpus);
         let (out, chunks) = sync_channel(handed_over_at_most(buffers));
-        let (outer_stacks, observer) =
-            ActiveOuterStacks::start(&rings, &events.format, self.memory_reading())
-                .map_err(system_error("no thread can be started"))?;
+        let reading = memory_reading(&self.options, &self.outcome);
+        let (samples, program) = ((&rings[..], &events.format), self.stack_program.take());
+        let (outer_stacks, observer) = ActiveOuterStacks::start(samples, program, reading)
+            .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
         let counts_threads = matches!(self.counted_threads(), CountedThreads::Families(_));
         let draining = DrainParameters { format, additional_events, counts_threads, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
-    }
-
-    /// How much is read of living processes.
-    fn memory_reading(&self) -> MemoryReading {
-        if self.options.call_graph != CallGraph::Auto {
-            return MemoryReading::None;
-        }
-        if !self.options.spares_cpu_time {
-            return MemoryReading::Full;
-        }
-        let cpus = u32::try_from(self.outcome.cpus).unwrap_or(u32::MAX);
-        MemoryReading::Sparing { samples: self.outcome.rate_hz.saturating_mul(cpus) }
     }
 
     /// What ends the recording by its end.
@@ -295,6 +292,18 @@ fn running_processes(target: &RecordingTarget, group: Option<&RecordedGroup>) ->
         (_, Some(RecordedGroup::Named(folder))) => cgroup::processes(folder),
         _ => proc::all_processes().collect(),
     }
+}
+
+/// How much is read of living processes.
+fn memory_reading(options: &Options, outcome: &PerfOutcome) -> MemoryReading {
+    if options.call_graph != CallGraph::Auto {
+        return MemoryReading::None;
+    }
+    if !options.spares_cpu_time {
+        return MemoryReading::Full;
+    }
+    let cpus = u32::try_from(outcome.cpus).unwrap_or(u32::MAX);
+    MemoryReading::Sparing { samples: outcome.rate_hz.saturating_mul(cpus) }
 }
 
 /// Whether the context switches of waiting threads are recorded.

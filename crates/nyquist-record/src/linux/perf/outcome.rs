@@ -57,6 +57,8 @@ pub struct PerfOutcome {
     pub sideband_ring_bytes: Option<usize>,
     /// Whether the stacks of threads that begin to wait are recorded with the kernel's part.
     pub switch_stacks: bool,
+    /// Whether a program in the kernel copies what lies beyond the stack copies.
+    pub copies_outer_stacks: bool,
     /// The limitations of the recording, and their reasons.
     pub notices: Vec<Notice>,
 }

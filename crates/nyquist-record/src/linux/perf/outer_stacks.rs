@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, Timestamp};
@@ -28,13 +29,19 @@ pub(super) enum MemoryReading {
 
 /// Finds the parts of stacks that their copies lack. It does not slow down the thread that drains the rings.
 pub(super) trait OuterStacks: Debug + Sized {
+    /// A program in the kernel that copies these parts.
+    type Program: Debug;
+
     /// The part in the thread that drains the rings.
     type Observer: StackCopyObserver;
 
+    /// Attaches the program to events whose samples have stack copies of this size, if the machine allows it.
+    fn attach(events: &[&OwnedFd], stack_bytes: u32) -> Option<Self::Program>;
+
     /// Starts for the samples in these rings.
     fn start(
-        rings: &[RingSource],
-        format: &RecordFormat,
+        samples: (&[RingSource], &RecordFormat),
+        program: Option<Self::Program>,
         reading: MemoryReading,
     ) -> io::Result<(Self, Self::Observer)>;
 
@@ -72,9 +79,14 @@ pub(super) struct UsedPart {
 }
 
 impl OuterStacks for () {
+    type Program = ();
     type Observer = ();
 
-    fn start(_: &[RingSource], _: &RecordFormat, _: MemoryReading) -> io::Result<((), ())> {
+    fn attach(_: &[&OwnedFd], _: u32) -> Option<()> {
+        None
+    }
+
+    fn start(_: (&[RingSource], &RecordFormat), _: Option<()>, _: MemoryReading) -> io::Result<((), ())> {
         Ok(((), ()))
     }
 

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod beneath;
+pub(crate) mod bpf;
+pub(crate) mod bpf_ring;
 pub(crate) mod clock;
 pub(crate) mod event;
 pub(crate) mod files;

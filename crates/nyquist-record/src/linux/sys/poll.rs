@@ -56,6 +56,38 @@ impl PollSet {
     }
 }
 
+/// Waits for wake-ups by one descriptor, whether or not it is readable, until another one is readable (epoll(7)).
+#[derive(Debug)]
+pub(crate) struct WakeUps(OwnedFd);
+
+impl WakeUps {
+    /// Both must stay open while it is in use.
+    pub(crate) fn new(waker: BorrowedFd<'_>, stop: BorrowedFd<'_>) -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
+        let this = Self(unsafe { OwnedFd::from_raw_fd(fd) });
+        for (fd, flags) in [(waker, libc::EPOLLIN | libc::EPOLLET), (stop, libc::EPOLLIN)] {
+            let mut event =
+                libc::epoll_event { events: flags as u32, u64: u64::from(flags == libc::EPOLLIN) };
+            // SAFETY: all are open descriptors, and the call reads the live `event`, which it does not keep.
+            check(unsafe {
+                libc::epoll_ctl(this.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
+            })?;
+        }
+        Ok(this)
+    }
+
+    /// Waits for the next wake-up. Returns false if it is time to stop.
+    pub(crate) fn wait(&self) -> bool {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: the kernel writes at most one event to the live `event`.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, -1) };
+        let is_interrupted = count < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        is_interrupted || (count > 0 && event.u64 == 0)
+    }
+}
+
 /// A counter that can be polled: `eventfd`.
 pub(crate) fn event_counter() -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.

@@ -58,6 +58,9 @@ fn print_perf(printer: Printer, outcome: &perf::PerfOutcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+    if outcome.copies_outer_stacks {
+        printer.detail("The kernel copies the rest of deeper stacks at each sample");
+    }
 }
 
 /// The sampled data, and the missing parts.
@@ -194,6 +197,7 @@ mod tests {
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,
             switch_stacks: false,
+            copies_outer_stacks: false,
             notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
         }
     }

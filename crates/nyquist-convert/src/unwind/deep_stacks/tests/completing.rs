@@ -209,6 +209,7 @@ impl Reading {
             read_at,
             start: Avma(STACK + (self.pages.start * LiveStack::PAGE) as u64),
             pages: pages.drain(self.pages.start..).map(Into::into).collect(),
+            stack_pointer: None,
         };
         let time = Timestamp(read_at.0.min(sampled_ms * MS) - 1);
         Event { time, cpu: Some(0), kind: EventKind::LiveStack(live.into()) }
@@ -286,6 +287,26 @@ fn a_stack_is_whole_if_readings_around_it_agree() {
     check("only after", &[good(1), good(2)], Err(Incomplete::UnreadBefore));
     check("only before", &[good(-2), good(-1)], Err(Incomplete::UnreadAfter));
     check("of another process", &[from_another(-1), from_another(1)], Err(Incomplete::UnreadBefore));
+}
+
+/// What was read at the moment of the sample needs no other reading.
+#[test]
+fn a_stack_read_at_its_sample_is_whole() {
+    let outcome = |reading: Reading, stack_pointer: u64| {
+        let mut recording = Recording::begin();
+        let mut event = reading.event(10);
+        let EventKind::LiveStack(live) = &mut event.kind else { unreachable!() };
+        let live = LiveStack { stack_pointer: Some(Avma(stack_pointer)), ..(**live).clone() };
+        event.kind = EventKind::LiveStack(live.into());
+        recording.0.push(event);
+        (recording.sample(10, &[]), recording.last_stack())
+    };
+    let pointer = STACK + INNERMOST;
+    assert_eq!(outcome(good(0), pointer), (Ok(()), WHOLE.to_owned()));
+    let too_little = Reading { pages: 1..3, ..good(0) };
+    assert_eq!(outcome(too_little, pointer), (Err(Incomplete::Rootless), CUT.to_owned()));
+    assert_eq!(outcome(good(0), pointer + 8), (Err(Incomplete::UnreadBefore), CUT.to_owned()));
+    assert_eq!(outcome(good(-1), pointer), (Err(Incomplete::UnreadBefore), CUT.to_owned()));
 }
 
 #[test]

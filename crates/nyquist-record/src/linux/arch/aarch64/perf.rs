@@ -11,3 +11,6 @@ pub(crate) const STACK_POINTER: u32 = aarch64::SP;
 
 /// The requested registers.
 pub(crate) const USER_REGISTERS: u64 = aarch64::ALL_64;
+
+/// The offset of the stack pointer in the kernel's `struct pt_regs`.
+pub(crate) const STACK_POINTER_IN_KERNEL: i16 = 248;

@@ -16,6 +16,8 @@ pub(crate) struct StackObserver {
     pub(super) bases: Arc<StackBases>,
     /// The receiver of truncated copies, if there is one.
     pub(super) reports: Option<SyncSender<TruncatedStack>>,
+    /// Whether the kernel copies what lies beyond copies that fill their room.
+    pub(super) by_kernel: bool,
 }
 
 impl StackCopyObserver for StackObserver {
@@ -26,7 +28,7 @@ impl StackCopyObserver for StackObserver {
         stack: &StackPlace,
         layout: &SampleLayout,
     ) -> UsedPart {
-        used_part(read, stack, layout, &self.bases)
+        used_part(read, stack, layout, (&self.bases, self.by_kernel))
     }
 
     fn report(&self, sample: &[u8], layout: &SampleLayout) {

@@ -13,6 +13,8 @@ use crate::pool::Pool;
 pub(super) const PAGE: u64 = LiveStack::PAGE as u64;
 /// The same, as the length of a page in memory.
 const PAGE_LEN: usize = LiveStack::PAGE;
+/// A page that was never written to.
+static UNUSED: [u8; PAGE_LEN] = [0; PAGE_LEN];
 /// The maximum that is read of a stack at once. What lies beyond is not read.
 pub(super) const MAX_READ_BYTES: u64 = 2 << 20;
 /// How many pages are kept in one buffer. With single allocations, the page faults would take longer than the
@@ -28,13 +30,19 @@ pub(crate) struct PageBuffers {
     start: u64,
     /// How many bytes were read.
     read: usize,
+    store: PageStore,
+}
+
+/// The memory of pages that are kept.
+#[derive(Debug)]
+pub(super) struct PageStore {
     /// New memory costs a page fault for each page, which takes longer than reading it.
     pool: Pool,
 }
 
 impl PageBuffers {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), start: 0, read: 0, pool: Pool::of(POOLED, PAGES_PER_BUFFER * PAGE_LEN) }
+        Self { scratch: Vec::new(), start: 0, read: 0, store: PageStore::new() }
     }
 
     /// Reads a part of a process's memory, of whole pages, up to the first unreadable byte. Returns whether
@@ -52,6 +60,18 @@ impl PageBuffers {
         self.scratch.get(..self.read).unwrap_or_default().as_chunks().0
     }
 
+    /// The last reading: its first address, and its pages. Pages that are the same as in an earlier reading
+    /// share its memory.
+    pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
+        (Avma(self.start), self.store.shared(self.start, self.read_pages(), earlier).0)
+    }
+}
+
+impl PageStore {
+    pub(super) fn new() -> Self {
+        Self { pool: Pool::of(POOLED, PAGES_PER_BUFFER * PAGE_LEN) }
+    }
+
     /// Copies pages, one after the other, into a buffer of the pool, or into new memory if the pool is empty.
     fn keep(&self, pages: &[(usize, &[u8; PAGE_LEN])]) -> Bytes {
         let Some(mut writer) = self.pool.take_leaving(0) else {
@@ -66,17 +86,22 @@ impl PageBuffers {
         writer.into_bytes()
     }
 
-    /// The last reading: its first address, and its pages. Pages that are the same as in an earlier reading
-    /// share its memory.
-    pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
-        let read = self.read_pages();
+    /// Keeps pages from an address on. Those that are the same as in an earlier reading share its memory. Also returns how
+    /// many do not.
+    pub(super) fn shared(
+        &self,
+        start: u64,
+        read: &[[u8; PAGE_LEN]],
+        earlier: Option<&LiveStack>,
+    ) -> (Vec<Bytes>, usize) {
         let mut pages = vec![Bytes::new(); read.len()];
         let mut changed = Vec::new();
-        let addresses = (self.start..).step_by(PAGE_LEN);
+        let addresses = (start..).step_by(PAGE_LEN);
         for (index, (page, address)) in read.iter().zip(addresses).enumerate() {
             let known = earlier.and_then(|earlier| earlier.page_at(Avma(address)));
             match known.filter(|known| known.as_ref() == page) {
                 Some(known) => pages[index] = known.clone(),
+                None if *page == UNUSED => pages[index] = Bytes::from_static(&UNUSED),
                 None => changed.push((index, page)),
             }
         }
@@ -86,7 +111,7 @@ impl PageBuffers {
                 pages[*index] = retained.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);
             }
         }
-        (Avma(self.start), pages)
+        (pages, changed.len())
     }
 }
 
@@ -105,7 +130,7 @@ mod tests {
     /// A reading that follows an earlier one.
     fn next(earlier: Option<&LiveStack>, memory: &PageBuffers) -> LiveStack {
         let (start, pages) = memory.pages_since(earlier);
-        LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages }
+        LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages, stack_pointer: None }
     }
 
     fn page(byte: u8) -> [u8; PAGE_LEN] {
@@ -129,6 +154,14 @@ mod tests {
     }
 
     #[test]
+    fn unused_pages_take_no_memory() {
+        let store = PageStore::new();
+        let (pages, changed) = store.shared(0, &[page(0), page(3), page(0)], None);
+        assert_eq!((pages[0].as_ptr(), changed), (pages[2].as_ptr(), 1));
+        assert_eq!([pages[0][..] == page(0), pages[1][..] == page(3)], [true; 2]);
+    }
+
+    #[test]
     fn memory_is_read_up_to_what_is_unreadable() {
         let own: Vec<u8> = (0..5 * PAGE_LEN).map(|at| (at / PAGE_LEN) as u8).collect();
         let start = (own.as_ptr() as u64).next_multiple_of(PAGE_LEN as u64);
@@ -147,7 +180,7 @@ mod tests {
         let mut memory = PageBuffers::new();
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;
-        for byte in 0..100 {
+        for byte in 1..100 {
             memory = filled(memory, 0x10_0000, &[page(byte), page(byte)]);
             let now = next(last.as_ref(), &memory);
             seen.extend(now.pages.iter().map(|page| page.as_ptr()));

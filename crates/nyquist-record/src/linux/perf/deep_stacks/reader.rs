@@ -307,7 +307,7 @@ mod tests {
         let (reports, truncated) = std::sync::mpsc::sync_channel(8);
         let (feedback_sender, feedback) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
-        let scanner = RingScanner::new([].iter(), &RecordFormat::default(), Arc::default());
+        let scanner = RingScanner::new([].iter(), &RecordFormat::default(), Default::default());
         let live = LiveReader::new((truncated, feedback, out), scanner, Arc::default(), reading);
         (live, reports, feedback_sender, events)
     }

@@ -22,6 +22,8 @@ pub(crate) struct RingScanner {
     rings: Vec<ScannedRing>,
     layout: SampleLayout,
     bases: Arc<StackBases>,
+    /// Whether the kernel copies what lies beyond copies that fill their room.
+    by_kernel: bool,
 }
 
 /// One ring, and how far it has been scanned.
@@ -35,21 +37,22 @@ impl RingScanner {
     pub(crate) fn new<'a>(
         rings: impl Iterator<Item = &'a RingSource>,
         format: &RecordFormat,
-        bases: Arc<StackBases>,
+        (bases, by_kernel): (Arc<StackBases>, bool),
     ) -> Self {
         let rings = rings.map(|source| ScannedRing { ring: source.ring.view(), seen: 0 }).collect();
-        Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), bases }
+        Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), bases, by_kernel }
     }
 
     /// Reports the copies of samples beyond which the stack may continue, for all samples since the last scan
     /// that are still in the rings.
     pub(crate) fn scan(&mut self, mut report: impl FnMut(TruncatedStack)) {
-        let Self { rings, layout, bases } = self;
+        let Self { rings, layout, bases, by_kernel } = self;
+        let known = (&**bases, *by_kernel);
         for scanned in rings {
             let head = scanned.ring.head();
             scanned.seen = scanned.seen.max(scanned.ring.tail());
             while scanned.seen < head {
-                let Some((size, truncated)) = scanned.record(layout, bases).filter(|_| scanned.is_held())
+                let Some((size, truncated)) = scanned.record(layout, known).filter(|_| scanned.is_held())
                 else {
                     break;
                 };
@@ -63,20 +66,29 @@ impl RingScanner {
 impl ScannedRing {
     /// The size of the next record, and its copy if the stack may continue beyond it. Both are garbage if the
     /// record was released meanwhile.
-    fn record(&self, layout: &SampleLayout, bases: &StackBases) -> Option<(u64, Option<TruncatedStack>)> {
+    fn record(
+        &self,
+        layout: &SampleLayout,
+        known: (&StackBases, bool),
+    ) -> Option<(u64, Option<TruncatedStack>)> {
         let header = Header::parse(&self.ring.word(self.seen).to_ne_bytes()).ok()?;
         let size = usize::from(header.size);
         if size < Header::LEN {
             return None;
         }
         let is_sample = header.kind == record::SAMPLE;
-        Some((size as u64, if is_sample { self.truncated(size, layout, bases) } else { None }))
+        Some((size as u64, if is_sample { self.truncated(size, layout, known) } else { None }))
     }
 
-    fn truncated(&self, size: usize, layout: &SampleLayout, bases: &StackBases) -> Option<TruncatedStack> {
+    fn truncated(
+        &self,
+        size: usize,
+        layout: &SampleLayout,
+        known: (&StackBases, bool),
+    ) -> Option<TruncatedStack> {
         let read = |at: usize, out: &mut [u8]| self.read(self.seen + at as u64, out);
         let stack = layout.stack(&read, size)?;
-        let UsedPart { len, may_go_on } = used_part(&read, &stack, layout, bases);
+        let UsedPart { len, may_go_on } = used_part(&read, &stack, layout, known);
         if may_go_on { TruncatedStack::of(&read, &stack, len, layout) } else { None }
     }
 
@@ -148,7 +160,7 @@ mod tests {
     #[test]
     fn truncated_copies_are_found_once_and_not_taken() {
         let (source, mut kernel) = ring();
-        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Default::default());
         assert_eq!(found(&mut scanner), []);
         write(&mut kernel, &sample(1, 512));
         write(&mut kernel, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
@@ -164,7 +176,7 @@ mod tests {
     #[test]
     fn the_scan_wraps_and_skips_records_given_back() {
         let (mut source, mut kernel) = ring();
-        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Default::default());
         for time in 1..50 {
             write(&mut kernel, &sample(time, 512));
             write(&mut kernel, &sample(100 + time, 512));
@@ -188,7 +200,7 @@ mod tests {
     #[test]
     fn a_record_without_a_size_ends_the_look() {
         let (source, mut kernel) = ring();
-        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Default::default());
         write(&mut kernel, &[0; 64]);
         write(&mut kernel, &sample(1, 512));
         assert_eq!(found(&mut scanner), []);

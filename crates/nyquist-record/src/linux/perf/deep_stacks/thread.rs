@@ -102,7 +102,8 @@ impl DeepStackThread {
         let read_at = self.read_at;
         let (start, pages) = is_there.then(|| memory.pages_since(self.last.as_deref()))?;
         let (pid, tid) = (Pid(requested.pid), Tid(tid));
-        let live = Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages });
+        let live =
+            Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages, stack_pointer: None });
         self.last = Some(Arc::clone(&live));
         // It must come before the first sample that it is for, whether or not that sample was reported.
         let since = before.max(read_at.saturating_sub(USED_BACK_NS));

@@ -11,12 +11,13 @@ use crate::linux::perf::outer_stacks::UsedPart;
 const BEYOND_BASE: usize = 512;
 
 /// The needed part of a copy. The stack may continue beyond it if the copy fills all its room, does not reach
-/// the base, or is like one at whose end a walk has ended. `read` copies bytes of the sample from an offset on.
+/// the base, or is like one at whose end a walk has ended. `by_kernel` is whether the kernel copies what lies beyond
+/// copies that fill their room. `read` copies bytes of the sample from an offset on.
 pub(super) fn used_part(
     read: &impl Fn(usize, &mut [u8]),
     stack: &StackPlace,
     layout: &SampleLayout,
-    bases: &StackBases,
+    (bases, by_kernel): (&StackBases, bool),
 ) -> UsedPart {
     let up_to_base = up_to_base(read, stack, layout, bases);
     let lacks_base = match up_to_base {
@@ -24,7 +25,8 @@ pub(super) fn used_part(
         None => bases.has_ended_early(SampleLayout::thread(read)),
     };
     let len = up_to_base.map_or(stack.len, |up_to_base| stack.len.min(up_to_base));
-    UsedPart { len, may_go_on: len == stack.room || lacks_base }
+    let is_for_kernel = by_kernel && stack.len == stack.room;
+    UsedPart { len, may_go_on: (len == stack.room || lacks_base) && !is_for_kernel }
 }
 
 /// The size of a stack up to its base, if that is known.
@@ -54,7 +56,7 @@ mod tests {
     use crate::linux::perf::deep_stacks::StackObserver;
 
     fn observer() -> StackObserver {
-        StackObserver { bases: std::sync::Arc::default(), reports: None }
+        StackObserver { bases: std::sync::Arc::default(), reports: None, by_kernel: false }
     }
 
     #[test]
@@ -92,6 +94,17 @@ mod tests {
             check(Some(8000), false, 32768, 32768, true);
             observer.bases.set(1, Some(8000));
             check(None, true, 32768, 32768, true);
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_copies_is_not_read_again() {
+        for format in formats() {
+            let observer = StackObserver { by_kernel: true, ..observer() };
+            assert!(!compacted(&sample(&format, 3, true, 4096, 4096), &format, &observer).1);
+            observer.bases.note_ended_early(0);
+            assert!(!compacted(&sample(&format, 3, true, 4096, 4096), &format, &observer).1);
+            assert!(compacted(&sample(&format, 3, true, 4096, 2048), &format, &observer).1);
         }
     }
 
