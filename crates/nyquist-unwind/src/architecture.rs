@@ -84,9 +84,9 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// `None` if it does not lead there, or if the architecture does not follow code.
     fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
-    /// The rule at `offset` of `code` by a way from there to a return. `None` if there is none, or if frame pointers
-    /// are always kept.
-    fn rule_to_return(_code: &[u8], _offset: usize) -> Option<Rule> {
+    /// The rule at `offset` of code that is made at run time, by its instructions alone. `None` if they do not show it,
+    /// or if such code always keeps frame pointers.
+    fn rule_of_made_code(_code: &[u8], _offset: usize) -> Option<Rule> {
         None
     }
 

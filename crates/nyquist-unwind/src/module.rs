@@ -159,14 +159,14 @@ impl Module {
         self.uncovered.followed_rule(code, address.0)
     }
 
-    /// The rule for code that is made at run time, by a way to the return of its function.
-    pub(crate) fn rule_to_return<A: Architecture>(
+    /// The rule for code that is made at run time, by its instructions.
+    pub(crate) fn rule_of_made_code<A: Architecture>(
         &self,
         code: &CodeAround<'_>,
         address: RelativeAddress,
     ) -> Option<Rule> {
         let found = self.uncovered.found_rules();
-        self.may_change.then(|| found.get(address.0, || A::rule_to_return(&code.code, code.at)))?
+        self.may_change.then(|| found.get(address.0, || A::rule_of_made_code(&code.code, code.at)))?
     }
 
     /// The code before an address, as much as a call can take. `None` if it is not known.

@@ -29,8 +29,8 @@ pub(crate) struct UncoveredFrame<'a, A: Architecture, M> {
     pub(crate) frame: &'a FrameRegisters<A>,
     /// All of its registers, if they are known.
     pub(crate) registers: Option<&'a FullRegisters<A>>,
-    /// The address of code whose instructions may have changed since they were read.
-    pub(crate) unsure: &'a Cell<Option<Avma>>,
+    /// An address in code whose instructions may have changed since they were read.
+    pub(crate) doubtful: &'a Cell<Option<Avma>>,
 }
 
 impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
@@ -41,7 +41,7 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
         if self.is_signal_frame(code.as_ref()) {
             return Ok(Rule::SIGNAL_FRAME);
         }
-        if let Some(rule) = self.rule_to_return(code.as_ref()) {
+        if let Some(rule) = self.rule_of_made_code(code.as_ref()) {
             return Ok(rule);
         }
         let leads = |rule: &Rule| self.leads_to_call(*rule);
@@ -91,14 +91,15 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
     }
 
     /// The rule for code that is made at run time, by the instructions of its function.
-    fn rule_to_return(&self, code: Option<&CodeAround<'_>>) -> Option<Rule> {
+    fn rule_of_made_code(&self, code: Option<&CodeAround<'_>>) -> Option<Rule> {
         let (module, address) = self.module_at(self.frame.ip)?;
-        let rule = module.rule_to_return::<A>(code?, address)?;
+        let rule = module.rule_of_made_code::<A>(code?, address)?;
         let next = self.apply(rule).ok()?;
         if returns_behind_call::<A>(self.mappings, next.ip) || self.restores_frame(&next) {
             return Some(rule);
         }
-        self.unsure.set(may_return_to::<A>(self.mappings, next.ip).then_some(Avma(next.ip.wrapping_sub(1))));
+        self.doubtful
+            .set(may_return_to::<A>(self.mappings, next.ip).then_some(Avma(next.ip.wrapping_sub(1))));
         None
     }
 
@@ -112,10 +113,10 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
         let is_plausible = (1..=MAX_ARGUMENT_BYTES).contains(&arguments) && saved.is_multiple_of(8);
         let leads_behind_call = |sp| {
             let frame = FrameRegisters { sp, ..*next };
-            let (caller, unsure) =
-                (UncoveredFrame { frame: &frame, registers: None, ..*self }, self.unsure.get());
-            let rule = caller.rule_to_return(caller.code().as_ref());
-            self.unsure.set(unsure);
+            let (caller, doubtful) =
+                (UncoveredFrame { frame: &frame, registers: None, ..*self }, self.doubtful.get());
+            let rule = caller.rule_of_made_code(caller.code().as_ref());
+            self.doubtful.set(doubtful);
             rule.is_some()
         };
         (is_plausible && !leads_behind_call(next.sp) && leads_behind_call(saved)).then_some(saved)
@@ -196,18 +197,18 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
         let frame = self.frame;
         let record = self.has_frame_record().then(|| frame.fp.wrapping_add(8));
         let last = frame.sp.saturating_add(MAX_SEARCHED).min(record.map_or(u64::MAX, |record| record - 1));
-        let (mut unsure, mut is_single) = (None, true);
+        let (mut doubtful, mut is_single) = (None, true);
         for place in (frame.sp..=last).step_by(8) {
             let is_top = place == frame.sp;
             match judge::<A>(self.mappings, self.memory.read_u64(Avma(place))?) {
                 StackWord::AfterCall(call) if self.may_have_called(place, call) => {
                     let leads_here = matches!(call, CallInstruction::Direct(_));
                     if record.is_some() && !leads_here {
-                        is_single = unsure.is_none();
-                        unsure.get_or_insert(place);
+                        is_single = doubtful.is_none();
+                        doubtful.get_or_insert(place);
                         continue;
                     }
-                    let is_sure = unsure.is_none_or(|other| is_single && self.is_left_over(other, place));
+                    let is_sure = doubtful.is_none_or(|other| is_single && self.is_left_over(other, place));
                     return if is_sure { self.returns_at(place) } else { None };
                 }
                 // A function that was called and has jumped here looks the same.
@@ -216,7 +217,7 @@ impl<'a, A: Architecture, M: StackMemory> UncoveredFrame<'a, A, M> {
                 StackWord::AfterCall(_) | StackWord::InUnknownCode | StackWord::Other => {}
             }
         }
-        unsure.map_or_else(|| record.map(|_| A::FRAME_RECORD), |place| self.returns_at(place))
+        doubtful.map_or_else(|| record.map(|_| A::FRAME_RECORD), |place| self.returns_at(place))
     }
 
     /// Whether a return address is left over from an earlier call: its function would return to behind a call, at

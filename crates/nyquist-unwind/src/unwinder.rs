@@ -24,8 +24,8 @@ const MAX_PROLOGUE_LEN: usize = 128;
 pub struct Unwinder {
     cache: RuleCache,
     evaluator: RowEvaluator,
-    /// See [`Unwinder::unsure`].
-    unsure: Cell<Option<Avma>>,
+    /// See [`Unwinder::doubtful_code`].
+    doubtful: Cell<Option<Avma>>,
 }
 
 impl Default for Unwinder {
@@ -52,14 +52,14 @@ impl From<Reason> for WalkStop {
 impl Unwinder {
     /// An unwinder with an empty cache. Allocates all memory that its walks will need.
     pub fn new() -> Self {
-        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new(), unsure: Cell::new(None) }
+        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new(), doubtful: Cell::new(None) }
     }
 
     /// Code that is made at run time and at which the last walk may have gone wrong: its frame pointer was trusted
     /// because [the instructions](Module::from_instructions) are not known, or they may have changed since they were
     /// read. Compilers at run time may use the frame pointer for other values, and then it skips callers.
-    pub fn unsure(&self) -> Option<Avma> {
-        self.unsure.get()
+    pub fn doubtful_code(&self) -> Option<Avma> {
+        self.doubtful.get()
     }
 
     /// Passes the addresses of the stack's frames to `frames`, innermost first, and returns whether the
@@ -104,7 +104,7 @@ impl Unwinder {
             Ok(frame) => frame,
             Err(reason) => return WalkEnd::Truncated(reason),
         };
-        self.unsure.set(None);
+        self.doubtful.set(None);
         let mut walk = WalkState {
             unwinder: self,
             mappings: space.mappings(),
@@ -228,8 +228,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
             self.steps_since_base = 0;
         }
         let is_unknown = self.mapping_of(frame.lookup()).is_some_and(|mapping| mapping.module().is_none());
-        if is_unknown && self.unwinder.unsure().is_none() {
-            self.unwinder.unsure.set(Some(Avma(frame.lookup())));
+        if is_unknown && self.unwinder.doubtful_code().is_none() {
+            self.unwinder.doubtful.set(Some(Avma(frame.lookup())));
         }
         self.check(frame, &next)?;
         Ok(next)
@@ -316,8 +316,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         'a: 'f,
     {
         let (mappings, memory, address_bits) = (self.mappings, self.memory, self.address_bits);
-        let unsure = &self.unwinder.unsure;
-        UncoveredFrame { mappings, memory, address_bits, frame, registers, unsure }
+        let doubtful = &self.unwinder.doubtful;
+        UncoveredFrame { mappings, memory, address_bits, frame, registers, doubtful }
     }
 
     /// Retries a step that has failed. If the reason was an unknown register, its value is looked for.

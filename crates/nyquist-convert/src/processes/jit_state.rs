@@ -2,7 +2,7 @@
 
 use crate::event::{Mapping, Pid, Timestamp};
 use crate::jit::dumps::{DumpIndex, JitDumps};
-use crate::jit::instructions::ReadInstructions;
+use crate::jit::instructions::{BLOCK_MEMORY, ReadInstructions};
 use crate::jit::map_file::MapFile;
 use crate::jit::unwindable_code::UnwindableCode;
 use crate::mappings::Range;
@@ -103,11 +103,11 @@ impl ProcessJit {
 
     /// Reads the instructions of generated code around an address at which a walk ended, and passes them to
     /// the unwinder. Returns whether another walk is worthwhile. Code whose unwind information is in a jitdump
-    /// is left unchanged.
+    /// is left unchanged. The range comes with whether there is room for more of its code.
     pub(crate) fn read_instructions(
         &mut self,
         at: (Pid, Avma, Timestamp),
-        range: &Range,
+        range: (&Range, bool),
         (space, targets): (&mut AddressSpace, &Targets),
         dumps: &JitDumps,
     ) -> bool {
@@ -119,6 +119,16 @@ impl ProcessJit {
         self.map_unwindable_again(&read, dumps, space);
         self.knows_code = true;
         true
+    }
+
+    /// How much memory the instructions that were read take at most.
+    pub(crate) fn instruction_bytes(&self) -> u64 {
+        self.instructions.block_count() as u64 * BLOCK_MEMORY
+    }
+
+    /// Takes the instructions that were read from the unwinder. The process has ended.
+    pub(crate) fn release_instructions(&mut self, space: &mut AddressSpace) {
+        self.instructions.release(space);
     }
 
     /// The part of the process's perf map that names an address which is in no file. `None` if the process

@@ -8,6 +8,7 @@ use super::thread::Thread;
 use crate::event::pre_unwound::AddressSpaceHash;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::dumps::JitDumps;
+use crate::jit::instructions::BLOCK_MEMORY;
 use crate::mappings::{Mappings, Range};
 use crate::module_index::ModuleIndex;
 use crate::modules::mapping_kind::is_memory;
@@ -55,6 +56,8 @@ pub(crate) struct Process {
     /// What the records of the process and its threads take of the budget, until it has a row. The mappings
     /// charge their memory themselves, because processes share it.
     charge: Charge,
+    /// What the instructions take of the budget that were read of code made at run time.
+    instructions: Charge,
     /// Whether its mappings were dropped, because all processes took too much memory. It gets no new ones until
     /// it becomes another program.
     has_dropped_mappings: bool,
@@ -106,6 +109,7 @@ impl Process {
             space: AddressSpace::within(budget),
             unprepared: RangeMap::within(budget),
             charge,
+            instructions: budget.charge(),
             has_dropped_mappings: false,
             was_forked: false,
             became_another_program: false,
@@ -147,6 +151,7 @@ impl Process {
         self.unmap_all();
         self.has_dropped_mappings = false;
         self.jit = ProcessJit::default();
+        self.instructions.set(0);
         self.became_another_program = true;
         self.has_unknown_code = false;
         self.lacks_mappings = false;
@@ -227,6 +232,7 @@ impl Process {
         }
         if self.live == 0 {
             self.end = Some(now);
+            self.release_instructions();
         }
         self.live == 0
     }
@@ -247,8 +253,15 @@ impl Process {
         self.mappings.len()
     }
 
+    /// Releases the memory of the instructions that were read of it.
+    fn release_instructions(&mut self) {
+        self.jit.release_instructions(&mut self.space);
+        self.instructions.set(0);
+    }
+
     /// Drops its mappings to make room, and takes no more of them.
     pub(super) fn drop_mappings(&mut self) {
+        self.release_instructions();
         self.unmap_all();
         self.has_dropped_mappings = true;
     }
@@ -315,7 +328,12 @@ impl Process {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
         };
-        self.jit.read_instructions(at, &range, (&mut self.space, targets), dumps)
+        // Half of the budget stays for mappings, without which there are no stacks at all.
+        let budget = self.instructions.budget();
+        let has_room = budget.used().saturating_add(BLOCK_MEMORY) <= budget.most() / 2;
+        let has_read = self.jit.read_instructions(at, (&range, has_room), (&mut self.space, targets), dumps);
+        self.instructions.set(self.jit.instruction_bytes());
+        has_read
     }
 
     /// The part of a walk by frame pointers, innermost first, that is in code. No call leaves an address

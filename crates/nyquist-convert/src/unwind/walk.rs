@@ -72,7 +72,7 @@ impl ProcessWalker<'_> {
         let Some(targets) = self.modules.targets() else { return false };
         let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo);
         let last = last.filter(|_| lacks_rule).map(|frame| frame.lookup_address());
-        [self.unwinder.unsure(), last]
+        [self.unwinder.doubtful_code(), last]
             .into_iter()
             .flatten()
             .any(|address| self.process.read_instructions((pid, address, now), targets, self.dumps))

@@ -85,7 +85,7 @@ impl Architecture for X86_64 {
         flow::rule_at(code, offset)
     }
 
-    fn rule_to_return(code: &[u8], offset: usize) -> Option<Rule> {
+    fn rule_of_made_code(code: &[u8], offset: usize) -> Option<Rule> {
         return_path::rule_to_return(code, offset).or_else(|| stack_bang::rule_by_prologue(code, offset))
     }
 

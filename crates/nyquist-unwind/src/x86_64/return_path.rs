@@ -11,12 +11,12 @@ use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// The most instructions that are looked at for one rule.
-const MAX_INSTRUCTIONS: usize = 4096;
+const MAX_INSTRUCTIONS: usize = 1024;
 
 /// The rule for the instruction at `offset` of `code`, by the first way to a return. Ways with few calls are
 /// tried first, because a call may not return, and then another function follows it.
 ///
-/// `None` if no way leads to a return within the code. Takes time for at most 4,096 instructions.
+/// `None` if no way leads to a return within the code. Looks at 1,024 instructions at most.
 pub(super) fn rule_to_return(code: &[u8], offset: usize) -> Option<Rule> {
     let mut search =
         Search { code, seen: FxHashSet::default(), branches: Vec::new(), calls: VecDeque::new() };

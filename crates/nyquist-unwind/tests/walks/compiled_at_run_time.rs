@@ -26,14 +26,14 @@ fn outermost() -> Module {
     module(file(&[], &[(".eh_frame", &eh_frame(SECTIONS, "zR", &INITIAL, &[root]))]))
 }
 
-/// The addresses of the frames of a stack, and the code about which the walk is unsure.
+/// The addresses of the frames of a stack, and the code that the walk doubts.
 fn walk(space: &AddressSpace, ip: u64, fp: u64, stack: &[u64]) -> (Vec<u64>, WalkEnd, Option<Avma>) {
     let (bytes, mut unwinder, mut frames) = (bytes(stack), Unwinder::new(), Vec::new());
     let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
     let registers = Registers::X86_64(registers(ip, STACK, fp));
     let mut push = |frame: FrameAddress| frames.push(frame.address().0);
     let end = unwinder.walk(space, &registers, &memory, &mut push);
-    (frames, end, unwinder.unsure())
+    (frames, end, unwinder.doubtful_code())
 }
 
 /// The address space with the code, whose instructions are known.
@@ -51,9 +51,9 @@ fn a_frame_pointer_may_be_another_value() {
     let stack = [1, 2, 3, 4, 0xbad, BEHIND_CALL, 5, 6, 7, 8, 0xbad, code(IN_ROOT)];
     // The frame pointer leads beyond a caller, or nowhere.
     for fp in [STACK + 10 * 8, 7] {
-        let (frames, end, unsure) = walk(&with_instructions(), BEHIND_CALL, fp, &stack);
+        let (frames, end, doubtful) = walk(&with_instructions(), BEHIND_CALL, fp, &stack);
         assert_eq!((frames, end), (vec![BEHIND_CALL, BEHIND_CALL, code(IN_ROOT)], WalkEnd::Root), "{fp:#x}");
-        assert_eq!(unsure, None);
+        assert_eq!(doubtful, None);
     }
 }
 
@@ -76,16 +76,16 @@ fn a_walk_says_which_code_it_needs() {
     let stack = [1, 2, 3, 4, 0xbad, BEHIND_CALL, 5, 6, 7, 8, 0xbad, code(IN_ROOT)];
     let mut space = space(outermost());
     space.map_code(Avma(START), 0x1000);
-    let (frames, end, unsure) = walk(&space, BEHIND_CALL, STACK + 10 * 8, &stack);
+    let (frames, end, doubtful) = walk(&space, BEHIND_CALL, STACK + 10 * 8, &stack);
     assert_eq!((frames, end), (vec![BEHIND_CALL, code(IN_ROOT)], WalkEnd::Root));
-    assert_eq!(unsure, Some(Avma(BEHIND_CALL)));
+    assert_eq!(doubtful, Some(Avma(BEHIND_CALL)));
     // The return address is in code that was read before it was made.
     let other = START + 0x100_0000;
     let module = Arc::new(Module::from_instructions(vec![0x90; 0x1000]));
     let mut space = with_instructions();
     space.map(Avma(other), 0x1000, Avma(other), module);
     let stack = [1, 2, 3, 4, 0xbad, other + 0x100, 5, 6, 7, 8, 0xbad, code(IN_ROOT)];
-    let (_, end, unsure) = walk(&space, BEHIND_CALL, 7, &stack);
+    let (_, end, doubtful) = walk(&space, BEHIND_CALL, 7, &stack);
     assert!(matches!(end, WalkEnd::Truncated(_)), "{end:?}");
-    assert_eq!(unsure, Some(Avma(other + 0xff)));
+    assert_eq!(doubtful, Some(Avma(other + 0xff)));
 }

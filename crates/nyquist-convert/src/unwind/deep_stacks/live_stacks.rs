@@ -37,6 +37,8 @@ const MAX_AGE_NS: u64 = 1_000_000_000;
 const MAX_MOMENT_NS: u64 = 500_000;
 /// How many such readings of a thread are kept: the events of some come before the samples before theirs.
 const MAX_EXACT: usize = 16;
+/// The most bytes of such readings that wait for their samples, with pages that they share counted for each.
+const MAX_EXACT_BYTES: usize = 64 << 20;
 /// When more threads than this are remembered, old readings are removed.
 const MANY_THREADS: usize = 64;
 
@@ -46,6 +48,8 @@ pub(crate) struct LiveStacks {
     threads: FxHashMap<Tid, Thread>,
     /// The last readings that were made at the moment of a sample.
     exact: FxHashMap<Tid, VecDeque<Arc<LiveStack>>>,
+    /// The bytes of these.
+    exact_bytes: usize,
     /// Whether any reading was added.
     has_any: bool,
 }
@@ -88,17 +92,18 @@ impl LiveStacks {
         }
     }
 
-    /// Adds a reading that was made at the moment of a sample.
+    /// Adds a reading that was made at the moment of a sample. Nearly all are taken soon. If samples do not need theirs,
+    /// those that wait are forgotten.
     fn add_exact(&mut self, live: Arc<LiveStack>) {
-        let now = live.read_at.0;
-        if self.exact.len() >= MANY_THREADS && !self.exact.contains_key(&live.tid) {
-            let is_new = |live: &Arc<LiveStack>| live.read_at.0.saturating_add(MAX_AGE_NS) > now;
-            self.exact.retain(|_, read| read.back().is_some_and(is_new));
+        self.exact_bytes += bytes_of(&live);
+        if self.exact_bytes > MAX_EXACT_BYTES {
+            self.exact.clear();
+            self.exact_bytes = bytes_of(&live);
         }
         let read = self.exact.entry(live.tid).or_default();
         read.push_back(live);
         if read.len() > MAX_EXACT {
-            read.pop_front();
+            self.exact_bytes -= read.pop_front().map_or(0, |first| bytes_of(&first));
         }
     }
 
@@ -113,6 +118,7 @@ impl LiveStacks {
         let read = self.exact.get_mut(&tid)?;
         let apart = |live: &Arc<LiveStack>| time.0.abs_diff(live.read_at.0);
         let nearest = (0..read.len()).min_by_key(|at| apart(&read[*at]))?;
+        self.exact_bytes -= read.iter().take(nearest + 1).map(|live| bytes_of(live)).sum::<usize>();
         let live = read.drain(..=nearest).next_back()?;
         let is_same_moment = apart(&live) <= MAX_MOMENT_NS.min(interval / 2);
         (live.pid == pid && is_same_moment && live.stack_pointer == Some(stack_pointer)).then_some(live)
@@ -180,7 +186,8 @@ impl LiveStacks {
     /// A thread has ended.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.threads.remove(&tid);
-        self.exact.remove(&tid);
+        let waiting = self.exact.remove(&tid).unwrap_or_default();
+        self.exact_bytes -= waiting.iter().map(|live| bytes_of(live)).sum::<usize>();
     }
 }
 
@@ -215,6 +222,11 @@ fn same_words(live: &LiveStack, copy: StackCopy<'_>, part: Range<u64>) -> Option
     let read = page.get(start as usize % LiveStack::PAGE..)?.get(..len)?;
     let words = copied.as_chunks::<8>().0.iter().zip(read.as_chunks::<8>().0);
     Some(words.filter(|(copied, read)| copied == read).count())
+}
+
+/// The bytes of a reading.
+fn bytes_of(live: &LiveStack) -> usize {
+    live.pages.len() * LiveStack::PAGE
 }
 
 #[cfg(test)]
@@ -281,6 +293,21 @@ mod tests {
             let taken = stacks.take_exact(id, (Timestamp(2_000_000), 100_000), Avma(stack_pointer));
             assert_eq!(taken, None, "another process, or another stack");
         }
+    }
+
+    #[test]
+    fn readings_without_samples_take_little_memory() {
+        let mut stacks = LiveStacks::default();
+        for tid in 0..1000 {
+            let pages = vec![Bytes::from_static(&[7; LiveStack::PAGE]); 256];
+            let exact = LiveStack { tid: Tid(tid), pages, stack_pointer: Some(Avma(0x1000)), ..live(1, 0) };
+            stacks.add(exact.into());
+            assert!(stacks.exact_bytes <= MAX_EXACT_BYTES);
+        }
+        let held: usize = stacks.exact.values().flatten().map(|live| bytes_of(live)).sum();
+        assert!(held == stacks.exact_bytes && held > 0, "{held}");
+        (0..1000).for_each(|tid| stacks.forget(Tid(tid)));
+        assert_eq!(stacks.exact_bytes, 0);
     }
 
     #[test]

@@ -27,8 +27,10 @@ const CAP_BPF: u32 = 39;
 const RING_BYTES: u32 = 8 << 20;
 /// The most threads whose stacks' ends are known.
 const MAX_ENDS: u32 = 4096;
-/// The most threads whose last copies are kept, because pages that have not changed share their memory.
+/// The most threads of which something is known.
 const MAX_THREADS: usize = 512;
+/// The most bytes of the last copies of threads. They are kept because pages that have not changed share their memory.
+const MAX_LAST_BYTES: usize = 64 << 20;
 /// The most bytes of pages that wait to be taken.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// How much earlier than the copy its sample may say that it is. The kernel takes the time of the one before or after that
@@ -61,14 +63,16 @@ struct State {
     /// What was taken out of the ring before it was asked for, and the size of its pages that have changed.
     waiting: Vec<Event>,
     waiting_bytes: usize,
+    /// The size of the last copies of all threads.
+    last_bytes: usize,
 }
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
 struct CopiedThread {
     last: Option<Arc<LiveStack>>,
-    /// What the program knows of the end of its stack.
-    end: u64,
+    /// What the program knows of the end of its stack; `None` before its first copy.
+    end: Option<u64>,
 }
 
 impl StackProgram {
@@ -96,7 +100,7 @@ impl KernelCopies {
         let stop = event_counter()?;
         let wake_ups = WakeUps::new(ring.as_fd(), stop.as_fd())?;
         let (threads, pages, waiting) = (HashMap::new(), PageStore::new(), Vec::new());
-        let state = State { ring, ends, threads, pages, waiting, waiting_bytes: 0 };
+        let state = State { ring, ends, threads, pages, waiting, waiting_bytes: 0, last_bytes: 0 };
         let state = Arc::new(Mutex::new(state));
         let taker = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("nyquist-copies".into());
@@ -141,7 +145,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     /// Takes what is in the ring, as long as there is memory for it.
     fn take(&mut self) {
-        let Self { ring, ends, threads, pages, waiting, waiting_bytes, .. } = self;
+        let Self { ring, ends, threads, pages, waiting, waiting_bytes, last_bytes } = self;
         ring.take(|record| {
             if *waiting_bytes > MAX_WAITING_BYTES {
                 return false;
@@ -150,9 +154,16 @@ impl State {
             let header = Header::parse(header);
             if threads.len() >= MAX_THREADS && !threads.contains_key(&header.tid) {
                 threads.clear();
+                *last_bytes = 0;
+            }
+            if *last_bytes > MAX_LAST_BYTES {
+                for thread in threads.values_mut() {
+                    thread.last = None;
+                }
+                *last_bytes = 0;
             }
             let thread = threads.entry(header.tid).or_default();
-            if thread.last.is_none() {
+            if thread.end.is_none() {
                 thread.set_end(header.tid, header.end_of_memory(), ends);
             }
             let copied =
@@ -161,7 +172,9 @@ impl State {
             let (pages, changed) = pages.shared(header.start, copied, last);
             *waiting_bytes += changed * PAGE as usize;
             let live = Arc::new(header.reading(pages));
-            thread.last = Some(Arc::clone(&live));
+            let before = thread.last.replace(Arc::clone(&live));
+            *last_bytes += live.pages.len() * PAGE as usize;
+            *last_bytes -= before.map_or(0, |before| before.pages.len() * PAGE as usize);
             let time = Timestamp(header.time.saturating_sub(BEFORE_SAMPLE_NS));
             waiting.push(Event { time, cpu: None, kind: EventKind::LiveStack(live) });
             true
@@ -174,14 +187,14 @@ impl State {
             let Some(thread) = self.threads.get_mut(&tid.0) else { continue };
             if let Some(base) = base {
                 thread.set_end(tid.0, base.0.saturating_add(8 + BEYOND_BASE), &self.ends);
-            } else if thread.end != FAR {
-                // What is not there is found again.
-                self.threads.remove(&tid.0);
+            } else if thread.end != Some(FAR) {
+                // The next copy finds it again.
+                thread.end = None;
                 let _ = bpf::remove(self.ends.as_fd(), tid.0);
             }
         }
         for tid in &feedback.truncated {
-            let thread = self.threads.get_mut(&tid.0).filter(|thread| thread.end == NOTHING);
+            let thread = self.threads.get_mut(&tid.0).filter(|thread| thread.end == Some(NOTHING));
             if let Some(thread) = thread {
                 thread.set_end(tid.0, FAR, &self.ends);
             }
@@ -192,7 +205,7 @@ impl State {
 impl CopiedThread {
     /// Tells the program where a stack ends. If that fails, the program guesses it.
     fn set_end(&mut self, tid: u32, end: u64, ends: &OwnedFd) {
-        self.end = end;
+        self.end = Some(end);
         let _ = bpf::set(ends.as_fd(), tid, end);
     }
 }
