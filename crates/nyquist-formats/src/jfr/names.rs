@@ -14,6 +14,9 @@ use crate::import::{CodePosition, Importer, ThreadName};
 /// truncated.
 const MAX_NAME: usize = 4096;
 
+/// The name of the thread of events whose thread is not in the chunk.
+const UNKNOWN_THREAD: &str = "(unknown thread)";
+
 /// The recorded process, according to the recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordedProcess {
@@ -28,7 +31,7 @@ pub(super) struct ChunkNames<'c, 'a> {
     texts: FxHashMap<(u64, u64), Rc<str>>,
     methods: FxHashMap<(u64, u64), Rc<str>>,
     stacks: FxHashMap<u64, Option<StackId>>,
-    threads: FxHashMap<u64, Option<ThreadIndex>>,
+    threads: FxHashMap<u64, ThreadIndex>,
     /// How many more bytes names may have, so that short constants do not make unbounded long names.
     bytes_left: &'c mut usize,
 }
@@ -148,16 +151,24 @@ impl<'c, 'a> ChunkNames<'c, 'a> {
         full
     }
 
-    /// The thread that an event refers to.
-    pub(super) fn thread(&mut self, importer: &mut Importer, value: &JfrValue<'a>) -> Option<ThreadIndex> {
-        let &JfrValue::Constant(class, key) = value else { return None };
+    /// The thread that an event refers to. The JVM may leave out a thread that ends while the chunk is
+    /// written: its events are those of [`UNKNOWN_THREAD`].
+    pub(super) fn thread(&mut self, importer: &mut Importer, value: &JfrValue<'a>) -> ThreadIndex {
+        let &JfrValue::Constant(class, key) = value else { return self.unknown_thread(importer) };
         if let Some(&thread) = self.threads.get(&key) {
             return thread;
         }
-        let constant = self.chunk.constant(class, key);
-        let thread = constant.map(|constant| self.add_thread(importer, &constant));
+        let thread = match self.chunk.constant(class, key) {
+            Some(constant) => self.add_thread(importer, &constant),
+            None => self.unknown_thread(importer),
+        };
         self.threads.insert(key, thread);
         thread
+    }
+
+    fn unknown_thread(&self, importer: &mut Importer) -> ThreadIndex {
+        let RecordedProcess { pid, name: process } = self.process;
+        importer.thread(ThreadName { pid, process, tid: "0", thread: UNKNOWN_THREAD })
     }
 
     fn add_thread(&mut self, importer: &mut Importer, thread: &JfrValue<'a>) -> ThreadIndex {

@@ -131,7 +131,6 @@ struct JfrReader {
     name_bytes_left: usize,
     /// The earliest time of a sample or marker, in ns since 1970.
     first: u64,
-    without_thread: u64,
     damaged: u64,
 }
 
@@ -147,7 +146,6 @@ impl JfrReader {
             schema: None,
             name_bytes_left: length.saturating_mul(NAME_BYTES_PER_BYTE),
             first: u64::MAX,
-            without_thread: 0,
             damaged: 0,
         }
     }
@@ -213,10 +211,7 @@ impl JfrReader {
             };
             let fields = EventFields { chunk, class: event.class, values };
             let thread = fields.first(&["sampledThread", "eventThread"]);
-            let Some(thread) = names.thread(&mut self.importer, thread) else {
-                self.without_thread += 1;
-                continue;
-            };
+            let thread = names.thread(&mut self.importer, thread);
             let stack = names.stack(&mut self.importer, fields.get("stackTrace"));
             if let Some(amount) = amount {
                 let sleeps = self.may_sleep && &*names.text(fields.get("state")) == SLEEPING;
@@ -292,7 +287,6 @@ impl JfrReader {
             self.importer.note(Note::Cut { place });
         }
         self.importer.note_left_out(self.damaged, "events whose fields cannot be read");
-        self.importer.note_left_out(self.without_thread, "events of threads that the file does not have");
         for other in VALUES.iter().filter(|value| value.name != self.measured_value.name && !value.is_wait())
         {
             let what = format!("events {}: import --event {} reads them", other.name, other.event_argument());

@@ -43,6 +43,24 @@ fn samples_have_stacks_threads_and_times() {
     }
 }
 
+/// The JVM leaves out the constant of a thread that ends at that moment. `jfr summary` counts its events.
+#[test]
+fn samples_of_a_thread_without_a_constant_count() {
+    let file = chunk(true, |out| {
+        events(out);
+        for thread in [999, 998] {
+            out.event(EXECUTION, |out| {
+                out.long(4500).long(thread).long(1).long(1);
+            });
+        }
+    });
+    let imported = read(&file).unwrap();
+    let profile = &imported.profile;
+    assert_eq!(stacks_of(profile), ["(truncated);Main.main 1", "Main.main;org.Work.spin 3"]);
+    assert_eq!(names_of_threads(profile)[2..], [("app.jar", "0", "(unknown thread)")]);
+    assert_eq!(imported.notes.len(), 1, "only the allocations: {:?}", imported.notes);
+}
+
 #[test]
 fn other_values_are_read_by_their_names() {
     let file = chunk(true, events);
