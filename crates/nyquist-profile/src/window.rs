@@ -5,20 +5,19 @@ use crate::profile::Profile;
 use crate::sample::Sample;
 
 impl Profile {
-    /// The profile of a window that began at `start`, in ns since this profile's zero, and at `start_time`, in µs since
-    /// 1970. That is the zero of the new profile, which ends `duration` ns later. What began before is at its zero. Markers and
-    /// counters are left out. O(samples).
+    /// The same profile without markers and counters. O(threads).
     #[must_use]
-    pub fn window(self, start: u64, start_time: u64, duration: u64) -> Self {
-        let mut window = self.beginning_at(start, start_time, duration);
-        for thread in &mut window.threads {
-            thread.markers.clear();
+    pub fn without_markers(mut self) -> Self {
+        for thread in &mut self.threads {
+            thread.markers = Vec::new();
         }
-        window.counters.clear();
-        window
+        self.counters = Vec::new();
+        self
     }
 
-    /// The same, with markers and counters. O(samples, markers and values of counters).
+    /// The profile of a window that began at `start`, in ns since this profile's zero, and at `start_time`, in µs since
+    /// 1970. That is the zero of the new profile, which ends `duration` ns later. What began before is at its zero.
+    /// O(samples, markers and values of counters).
     #[must_use]
     pub fn beginning_at(mut self, start: u64, start_time: u64, duration: u64) -> Self {
         let later = |time: u64| time.saturating_sub(start);
@@ -62,7 +61,7 @@ mod tests {
         for time in [90, 130] {
             builder.add_sample(thread, Sample::new(time, None, 0));
         }
-        let window = builder.finish().window(100, 7, 50);
+        let window = builder.finish().beginning_at(100, 7, 50);
         let times: Vec<_> = window.threads()[0].samples.iter().map(|sample| sample.time).collect();
         assert_eq!((times, window.processes()[0].start), (vec![0, 30], 0));
         assert_eq!((window.meta().start_time, window.duration()), (7, 50));
@@ -80,6 +79,6 @@ mod tests {
             .add_marker(thread, Marker { name, timing, category, schema: None, values: vec![], stack: None });
         let moved = builder.finish().beginning_at(100, 7, 50);
         assert_eq!(moved.threads()[0].markers[0].timing, MarkerTiming::Interval(0, 30));
-        assert!(moved.window(0, 7, 50).threads()[0].markers.is_empty());
+        assert!(moved.without_markers().threads()[0].markers.is_empty());
     }
 }

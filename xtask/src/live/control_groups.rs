@@ -35,7 +35,7 @@ impl Group {
         Ok(Self(folder))
     }
 
-    fn below(&self, name: &str) -> Result<Self, Stop> {
+    pub(super) fn below(&self, name: &str) -> Result<Self, Stop> {
         let folder = self.0.join(name);
         fs::create_dir(&folder)?;
         Ok(Self(folder))

@@ -9,6 +9,7 @@
 mod aarch64;
 mod agent;
 mod agent_failures;
+mod agent_targets;
 mod agents;
 mod allocation_exports;
 mod allocation_refusals;
@@ -211,6 +212,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("tables", tables::TESTS),
     ("agent", agent::TESTS),
     ("agent_failures", agent_failures::TESTS),
+    ("agent_targets", agent_targets::TESTS),
     ("fleet", fleet::TESTS),
     ("engines", engines::TESTS),
     ("other_profilers", other_profilers::TESTS),

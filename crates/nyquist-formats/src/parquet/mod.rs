@@ -13,7 +13,7 @@ mod write;
 
 pub use read::{TableReader, read, read_labelled};
 pub use rows::WriteOptions;
-pub use write::write;
+pub use write::{TableWriter, write};
 
 /// The kind of rows of CPU time, as in pprof.
 const CPU: &str = "cpu";

@@ -2,7 +2,7 @@
 
 use nyquist_profile::ProcessIndex;
 
-use super::{TableReader, WriteOptions, read, read_labelled, write};
+use super::{TableReader, TableWriter, WriteOptions, read, read_labelled, write};
 use crate::ProcessLabels;
 use crate::test_profile::{counted, profile, stacks_of, waits_of};
 
@@ -35,6 +35,32 @@ fn what_is_written_is_read_again() {
         );
         assert_eq!((&*read.processes()[0].name, &*read.meta().product), ("app", "app"));
     }
+}
+
+/// A file ends with the row group that reaches its size. Together the files have all rows.
+#[test]
+fn a_large_table_is_several_files() {
+    let mut builder = nyquist_profile::ProfileBuilder::new(nyquist_profile::Meta {
+        interval: 1,
+        ..nyquist_profile::Meta::default()
+    });
+    let process = builder.add_process(nyquist_profile::Process::default());
+    let thread = builder.add_thread(nyquist_profile::Thread::new(process, "1", "main"));
+    let stack = Some(builder.intern_label(None, "f", None));
+    for time in 0..250_000 {
+        builder.add_sample(thread, nyquist_profile::Sample::new(time * 1000 + 1, stack, 0));
+    }
+    let profile = builder.finish();
+    let options = WriteOptions { paths: &crate::as_named, slice: Some(1000), labels: &labels };
+    let mut writer = TableWriter::new(&profile, options);
+    let mut weights = Vec::new();
+    while !writer.is_complete() {
+        let mut file = Vec::new();
+        writer.write_file(1, &mut file).unwrap();
+        let read = read(&file).unwrap().profile;
+        weights.push(read.threads()[0].samples.iter().map(|sample| sample.weight).sum::<u64>());
+    }
+    assert_eq!(weights, [100_000, 100_000, 50_000]);
 }
 
 #[test]

@@ -28,34 +28,75 @@ const BATCH_ROWS: usize = 1024;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, options: WriteOptions<'_>, out: &mut impl Write) -> io::Result<()> {
-    write_table(profile, options, out).map_err(|error| match error {
-        ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(source) => io::Error::other(source),
-        },
-        error => io::Error::other(error),
-    })
+    TableWriter::new(profile, options).write_file(u64::MAX, out)
 }
 
-fn write_table(profile: &Profile, options: WriteOptions<'_>, out: &mut impl Write) -> Result<()> {
-    let services: Vec<_> = (0..profile.processes().len())
-        .map(|index| (options.labels)(ProcessIndex::from_index(index)))
-        .collect();
-    let slices = Slices::new(profile, options.slice);
-    let rows = rows(profile, slices, &services);
-    let table = Table::new(profile, options.paths, slices, &services);
-    let properties = properties(profile)?;
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema::schema()?, properties.into())?;
-    for rows in rows.chunks(GROUP_ROWS) {
-        let mut group = writer.next_row_group()?;
-        table.write_group(rows, &mut group)?;
-        group.close()?;
-        writer.flush()?;
-        // The library counts the bytes itself.
-        out.write_all(&std::mem::take(writer.inner_mut()))?;
+/// Writes the table of a profile as files of limited size. Memory: the rows, and a compressed row group.
+pub struct TableWriter<'a> {
+    table: Table<'a>,
+    rows: Vec<Row>,
+    /// How many of the rows are in files.
+    written: usize,
+}
+
+impl std::fmt::Debug for TableWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rows, written, .. } = self;
+        f.debug_struct("TableWriter").field("rows", &rows.len()).field("written", written).finish()
     }
-    out.write_all(&writer.into_inner()?)?;
-    Ok(())
+}
+
+impl<'a> TableWriter<'a> {
+    /// A writer of the profile, with a row for each stack of a thread and kind within a time. O(samples).
+    pub fn new(profile: &'a Profile, options: WriteOptions<'a>) -> Self {
+        let services: Vec<_> = (0..profile.processes().len())
+            .map(|index| (options.labels)(ProcessIndex::from_index(index)))
+            .collect();
+        let slices = Slices::new(profile, options.slice);
+        let rows = rows(profile, slices, &services);
+        Self { table: Table::new(profile, options.paths, slices, &services), rows, written: 0 }
+    }
+
+    /// Whether all rows are in files.
+    pub fn is_complete(&self) -> bool {
+        self.written == self.rows.len()
+    }
+
+    /// Writes the next file, which ends with the row group that reaches `max_bytes`. O(rows of it × depth).
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write_file(&mut self, max_bytes: u64, out: &mut impl Write) -> io::Result<()> {
+        self.write_groups(max_bytes, out).map_err(|error| match error {
+            ParquetError::External(source) => match source.downcast::<io::Error>() {
+                Ok(error) => *error,
+                Err(source) => io::Error::other(source),
+            },
+            error => io::Error::other(error),
+        })
+    }
+
+    fn write_groups(&mut self, max_bytes: u64, out: &mut impl Write) -> Result<()> {
+        let properties = properties(self.table.profile)?;
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema::schema()?, properties.into())?;
+        let mut bytes = 0;
+        for rows in self.rows[self.written..].chunks(GROUP_ROWS) {
+            if bytes >= max_bytes {
+                break;
+            }
+            let mut group = writer.next_row_group()?;
+            self.table.write_group(rows, &mut group)?;
+            group.close()?;
+            writer.flush()?;
+            // The library counts the bytes itself.
+            let compressed = std::mem::take(writer.inner_mut());
+            out.write_all(&compressed)?;
+            bytes += compressed.len() as u64;
+            self.written += rows.len();
+        }
+        out.write_all(&writer.into_inner()?)?;
+        Ok(())
+    }
 }
 
 fn properties(profile: &Profile) -> Result<WriterProperties> {

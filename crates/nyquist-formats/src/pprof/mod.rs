@@ -13,7 +13,7 @@ mod write;
 
 pub use push::PushSeries;
 pub use read::{read, read_labelled, read_value};
-pub use service::{MAX_SAMPLES, write_service};
+pub use service::{MAX_SAMPLES, series_name, write_service};
 pub(crate) use tables::Tables;
 pub(crate) use values::{factor_of, plausible_period};
 pub use write::write;

@@ -54,6 +54,12 @@ pub fn write_service(
     Ok(files)
 }
 
+/// The name of a measure in a series and in the types of its files. Pyroscope divides a type at its colons, and a name of
+/// Prometheus has letters, digits and `_`.
+pub fn series_name(measure: &str) -> String {
+    measure.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
+}
+
 /// A stack with its weight.
 type Summed = (Option<StackId>, u64);
 
@@ -67,7 +73,7 @@ fn encode(profile: &Profile, paths: SourcePaths<'_>, sums: &[Summed], off_cpu: b
     };
     let counts_samples = kind == "cpu";
     let value_type = |tables: &mut Tables<'_>, kind: &str, unit: &str| message::ValueType {
-        kind: tables.string(&kind.replace('-', "_")),
+        kind: tables.string(&series_name(kind)),
         unit: tables.string(unit),
     };
     if counts_samples {

@@ -7,6 +7,8 @@ mod counts;
 mod delivery;
 mod folder;
 mod headers;
+mod kinds;
+mod label_rules;
 mod metrics;
 mod plan;
 mod server;
@@ -15,7 +17,7 @@ mod session;
 mod unit;
 mod window;
 
-use crate::args::AgentArgs;
+use crate::args::{AgentArgs, EventArgs};
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::record::linux::outcome_messages;
@@ -25,6 +27,9 @@ use crate::{finder, identity};
 use budget::{Budget, Excess};
 use counts::Counts;
 use delivery::Delivery;
+use folder::Folder;
+use kinds::by_kind;
+use label_rules::LabelRules;
 use metrics::{Metrics, Pulse};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Progress, Symbolicator, Symbols};
@@ -233,35 +238,39 @@ impl<'a> Agent<'a> {
         spreads: bool,
     ) -> Result<(), Failure> {
         self.pulse.beat();
-        let WindowProfile { profile, sources, window, lost } = taken;
+        let WindowProfile { profile, sources, events, window, lost } = taken;
         if lost > 0 {
             self.lost_records += lost;
             self.printer.detail(format_args!("the kernel dropped {lost} records"));
         }
         let progress = Arc::clone(&self.progress.lock().unwrap_or_else(PoisonError::into_inner));
         let named = identity::as_invoking_user(|| symbolicator.symbolicate(profile, &sources, &progress))?;
-        let profile = named.profile;
-        if profile.threads().iter().all(|thread| thread.samples.is_empty()) {
-            return Ok(());
-        }
-        let labels: Vec<_> =
-            profile.processes().iter().map(|process| self.labelling.labels(process, &self.origins)).collect();
-        self.write(&profile, &labels);
         let length = Duration::from_nanos(window.end.0.saturating_sub(window.start.0));
         let delay = if spreads { spread(length) } else { Duration::ZERO };
-        for (server, delivery) in &self.deliveries {
-            match server.payloads(&profile, &labels) {
-                Ok(payloads) => delivery.add(payloads, delay, &self.counts),
-                Err(error) => self.printer.warn(format_args!("a profile cannot be converted: {error}")),
-            }
+        for profile in by_kind(named.profile, &events) {
+            let processes = profile.processes().iter();
+            let labels: Vec<_> =
+                processes.map(|process| self.labelling.labels(process, &self.origins)).collect();
+            self.write(&profile, &labels);
+            self.send(&profile, &labels, delay);
         }
         Ok(())
     }
 
+    fn send(&self, profile: &Profile, labels: &[ProcessLabels], delay: Duration) {
+        for (server, delivery) in &self.deliveries {
+            match server.payloads(profile, labels) {
+                Ok(payloads) => delivery.add(payloads, delay, &self.counts),
+                Err(error) => self.printer.warn(format_args!("a profile cannot be converted: {error}")),
+            }
+        }
+    }
+
     fn write(&self, profile: &Profile, labels: &[ProcessLabels]) {
-        let Some(folder) = &self.plan.args.to else { return };
-        match folder::write(folder, &self.plan.host, profile, labels) {
-            Ok(()) => Counts::add(&self.counts.written, 1),
+        let Plan { args, host, .. } = &self.plan;
+        let Some(path) = &args.to else { return };
+        match (Folder { path, host, max_file_size: args.max_file_size }).write(profile, labels) {
+            Ok(files) => Counts::add(&self.counts.written, files),
             Err(failure) => {
                 Counts::add(&self.counts.lost, 1);
                 self.printer.warn(failure.message);
@@ -284,6 +293,13 @@ impl<'a> Agent<'a> {
                 self.plan.args.off_cpu = false;
                 self.printer.warn(format_args!(
                     "it takes {share:.1} % of a CPU, which is too much: waiting is not recorded from now on"
+                ));
+                true
+            }
+            Some(Excess::Cpu(share)) if !self.plan.args.events.requested.is_empty() => {
+                self.plan.args.events = EventArgs::default();
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: no events are recorded from now on"
                 ));
                 true
             }
@@ -326,9 +342,8 @@ impl<'a> Agent<'a> {
                     }
                 }
                 self.labelling = labelling_of(&plan);
-                let off_cpu = self.plan.args.off_cpu;
-                self.plan = plan;
-                self.plan.args.off_cpu = off_cpu;
+                let AgentArgs { off_cpu, events, .. } = std::mem::replace(&mut self.plan, plan).args;
+                (self.plan.args.off_cpu, self.plan.args.events) = (off_cpu, events);
                 self.printer.say("The configuration was read again");
             }
             Err(failure) => self.printer.warn(format_args!("nothing is changed: {}", failure.message)),
@@ -366,7 +381,8 @@ impl<'a> Agent<'a> {
 }
 
 fn labelling_of(plan: &Plan) -> Labelling {
-    Labelling::new(plan.labels.clone(), plan.args.max_services, plan.service.clone())
+    let rules = LabelRules::of(&plan.args);
+    Labelling::new(plan.labels.clone(), plan.args.max_services, plan.service.clone(), rules)
 }
 
 /// What is recorded, and the command that waits for its start.

@@ -4,11 +4,13 @@ use super::config;
 use super::counts::Counts;
 use super::delivery::Delivery;
 use super::headers::{Headers, pairs};
+use super::label_rules::LabelRules;
 use super::server::{Server, ServerKind};
 use crate::args::AgentArgs;
 use crate::failure::{Failure, io_reason};
 use crate::page;
 use crate::printer::Printer;
+use crate::record::linux::recorded_events;
 use crate::text::one_line;
 use nyquist_download::{Connection, Sender};
 use nyquist_system::open_regular;
@@ -56,6 +58,8 @@ impl Plan {
         let servers = servers.into_iter().map(|server| connect(&args, server)).collect::<Result<_, _>>()?;
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         let host = if host.is_empty() { "unknown".to_owned() } else { host };
+        // A name that is none is an error at the start.
+        recorded_events(&args.events, args.rate, args.off_cpu)?;
         let (labels, service) = labels(&args, &host);
         Ok(Self { args, host, labels, service, servers })
     }
@@ -86,6 +90,10 @@ impl Plan {
             format!("Records {target}, {} times a second of each busy CPU", args.rate),
             format!("Makes a profile every {} s, with waiting: {}", args.every.as_secs_f64(), args.off_cpu),
         ];
+        let events = args.events.requested.iter().map(|requested| &*requested.text).collect::<Vec<_>>();
+        if !events.is_empty() {
+            lines.push(format!("Makes one of each of these events, too: {}", events.join(", ")));
+        }
         lines.extend(args.to.iter().map(|folder| {
             format!("Writes Parquet, schema 1, into {}/date=.../host={}/", folder.display(), self.host)
         }));
@@ -93,7 +101,9 @@ impl Plan {
             format!("Sends to {} by {}", server.url, server.protocol())
         };
         lines.extend(self.servers.iter().map(sends));
-        lines.extend(self.labels.iter().map(|(key, value)| format!("Label {key}={value}")));
+        let rules = LabelRules::of(args);
+        let sent = self.labels.iter().filter(|(key, _)| rules.allow(key));
+        lines.extend(sent.map(|(key, value)| format!("Label {key}={value}")));
         page::write_text_with(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line))))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::headers::Headers;
 use crate::failure::Failure;
-use nyquist_formats::pprof::{PushSeries, write_service};
+use nyquist_formats::pprof::{PushSeries, series_name, write_service};
 use nyquist_formats::{ProcessLabels, as_named, otlp};
 use nyquist_profile::{ProcessIndex, Profile};
 use std::collections::BTreeMap;
@@ -149,10 +149,13 @@ fn series_of(profile: &Profile, labels: &[ProcessLabels]) -> io::Result<Vec<Payl
     let meta = profile.meta();
     let from = meta.start_time / 1_000_000;
     let until = (meta.start_time + profile.duration() / 1000).div_ceil(1_000_000);
-    let cpu = if meta.measure.is_cpu_time() { "process_cpu" } else { &meta.measure.name };
+    let cpu = match meta.measure.is_cpu_time() {
+        true => "process_cpu".to_owned(),
+        false => series_name(&meta.measure.name),
+    };
     let mut payloads = Vec::new();
     for (labels, processes) in by_labels(labels) {
-        for (kind, off_cpu) in [(cpu, false), ("off_cpu", true)] {
+        for (kind, off_cpu) in [(&*cpu, false), ("off_cpu", true)] {
             let is_of = |process: ProcessIndex| processes.binary_search(&process.index()).is_ok();
             for file in write_service(profile, &as_named, &is_of, off_cpu)? {
                 let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());

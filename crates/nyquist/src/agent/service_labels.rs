@@ -1,6 +1,7 @@
 //! What processes belong to: the unit, the container and the pod by their control groups, and the service that their
 //! environment names. A thread reads it while they live, because the answers can take long.
 
+use super::label_rules::LabelRules;
 use crate::delegates;
 use nyquist_convert::ProcessFile;
 use nyquist_convert::event::Pid;
@@ -85,12 +86,18 @@ pub(super) struct Labelling {
     pub(super) max_services: usize,
     /// The service of everything, if it is stated.
     pub(super) service: Option<String>,
+    pub(super) rules: LabelRules,
     services: HashSet<String>,
 }
 
 impl Labelling {
-    pub(super) fn new(common: Vec<(String, String)>, max_services: usize, service: Option<String>) -> Self {
-        Self { common, max_services, service, services: HashSet::new() }
+    pub(super) fn new(
+        common: Vec<(String, String)>,
+        max_services: usize,
+        service: Option<String>,
+        rules: LabelRules,
+    ) -> Self {
+        Self { common, max_services, service, rules, services: HashSet::new() }
     }
 
     /// The labels of a process.
@@ -119,7 +126,8 @@ impl Labelling {
         };
         let own = [("systemd.unit", unit), ("container.id", container), ("k8s.pod.uid", pod)];
         let own = own.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-        ProcessLabels { service, labels: self.common.iter().cloned().chain(own).collect() }
+        let all = self.common.iter().cloned().chain(own);
+        ProcessLabels { service, labels: all.filter(|(key, _)| self.rules.allow(key)).collect() }
     }
 }
 
@@ -241,7 +249,8 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_services_are_others() {
-        let mut labelling = Labelling::new(vec![("host.name".into(), "a".into())], 2, None);
+        let mut labelling =
+            Labelling::new(vec![("host.name".into(), "a".into())], 2, None, LabelRules::default());
         let unit = ProcessOrigin { unit: Some("nginx.service".into()), ..ProcessOrigin::default() };
         let labels = labelling.labels_of("nginx", unit.clone());
         assert_eq!(labels.service, "nginx");

@@ -8,13 +8,12 @@ use crate::failure::Failure;
 use crate::memory;
 use crate::record::drive::{ChunkSink, drive};
 use crate::record::linux::options::with_stacks;
-use crate::record::linux::{functions_of_waits, launch_failure, open_failure};
+use crate::record::linux::{functions_of_waits, launch_failure, open_failure, recorded_events};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::{Converter, LibSource, Options, Shape};
 use nyquist_profile::{LibId, Meta, Profile};
 use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
-use nyquist_record::linux::event_names::EventSources;
 use nyquist_record::linux::launch::{RunningChild, SuspendedChild};
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, Companion as _, RecordedEvent, RecordingTarget, StopHandle, now};
@@ -40,6 +39,8 @@ pub(super) struct WindowProfile {
     /// Its zero is the window's beginning, at a time of the system's clock that is not known here.
     pub(super) profile: Profile,
     pub(super) sources: Vec<(LibId, LibSource)>,
+    /// The events whose occurrences are markers of it.
+    pub(super) events: Arc<[String]>,
     pub(super) window: Window,
     /// The records that the kernel dropped meanwhile.
     pub(super) lost: u64,
@@ -51,6 +52,8 @@ struct Growing {
     zero: Timestamp,
     window: Window,
     waits: Option<WaitStacks>,
+    /// The names of the events that were asked for.
+    events: Arc<[String]>,
     /// The processes with a sample in this window.
     sampled: HashSet<u32>,
     origins: Origins,
@@ -68,7 +71,8 @@ impl Session {
         (origins, ended): (Origins, (Sender<M>, M)),
     ) -> Result<(Self, Option<RunningChild>), Failure> {
         let loses_privileges = child.as_ref().and_then(SuspendedChild::loses_privileges);
-        let backend = Backend::open(BackendChoice::Auto, target, &options(args, rate)?, loses_privileges);
+        let options = options(args, rate)?;
+        let backend = Backend::open(BackendChoice::Auto, target, &options, loses_privileges);
         let backend = backend.map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
         let zero = now();
@@ -83,6 +87,7 @@ impl Session {
             zero,
             window,
             waits: waits.map_err(|error| Failure::because("cannot record where threads wait", &error))?,
+            events: names_of(&options.events),
             sampled: HashSet::new(),
             origins,
             lost: 0,
@@ -141,7 +146,7 @@ fn receive(mut recording: Recording, growing: &Arc<Mutex<Growing>>) {
 }
 
 fn options(args: &AgentArgs, rate_hz: u32) -> Result<linux::Options, Failure> {
-    let events = if args.off_cpu { RecordedEvent::of_waits(&EventSources::of_machine()) } else { Vec::new() };
+    let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
     let options = linux::Options {
         rate_hz,
         hand_over_every: Some(HAND_OVER_EVERY),
@@ -152,6 +157,12 @@ fn options(args: &AgentArgs, rate_hz: u32) -> Result<linux::Options, Failure> {
         ..linux::Options::default()
     };
     with_stacks(args.stacks, options)
+}
+
+/// The names of the events that were asked for. Those that show waiting were not.
+fn names_of(events: &[RecordedEvent]) -> Arc<[String]> {
+    let requested = events.iter().filter(|recorded| !recorded.is_optional());
+    requested.map(|recorded| recorded.event.name.clone()).collect()
 }
 
 fn converter_options(args: &AgentArgs, outcome: &RecordingOutcome, zero: Timestamp) -> Options {
@@ -221,8 +232,10 @@ impl Growing {
         let start = (wall.as_nanos() as u64).saturating_sub(now().0.saturating_sub(absolute));
         // In µs, to a millisecond: the two clocks are read one after the other.
         let start_time = (start + 500_000) / 1_000_000 * 1000;
-        let profile = profile.window(window.start.0, start_time, window.end.0.saturating_sub(window.start.0));
-        WindowProfile { profile, sources, window, lost: lost.saturating_sub(lost_before) }
+        let duration = window.end.0.saturating_sub(window.start.0);
+        let profile = profile.beginning_at(window.start.0, start_time, duration);
+        let (events, lost) = (Arc::clone(&self.events), lost.saturating_sub(lost_before));
+        WindowProfile { profile, sources, events, window, lost }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The arguments of `nyquist agent`.
 
 use crate::args::quantity::{rate, seconds, whole};
-use crate::args::{StackArgs, SymbolArgs, Verbosity};
+use crate::args::{EventArgs, StackArgs, SymbolArgs, Verbosity};
+use crate::memory::size;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,12 +40,17 @@ pub(crate) struct AgentArgs {
     /// Also record where threads wait, and for how long
     #[arg(long)]
     pub(crate) off_cpu: bool,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Length of each profile, in seconds; profiles begin at whole multiples of it
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = interval)]
     pub(crate) every: Duration,
     /// Write each profile as a Parquet file into this folder, by date and host
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
+    /// Begin another file when one has this size
+    #[arg(long, value_name = "SIZE", requires = "to", default_value = "128M", value_parser = max_file_size)]
+    pub(crate) max_file_size: u64,
     /// Send each profile to this server: http://HOST:PORT is Pyroscope's, otlp+http://HOST:PORT one of OpenTelemetry
     /// (may be repeated; default: OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT)
     #[arg(long, value_name = "URL")]
@@ -52,6 +58,12 @@ pub(crate) struct AgentArgs {
     /// Add this label to everything (may be repeated; OTEL_RESOURCE_ATTRIBUTES has more)
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) label: Vec<(String, String)>,
+    /// Leave out the labels with these keys; `*` stands for anything, as in `k8s.*` (may be repeated)
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
+    pub(crate) drop_label: Vec<String>,
+    /// Leave out all other labels than these, the service apart (may be repeated)
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
+    pub(crate) keep_label: Vec<String>,
     /// Distinguish at most N services; the rest is `other`
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = |text: &str| whole::<usize>(text, 1..=10_000))]
     pub(crate) max_services: usize,
@@ -91,6 +103,10 @@ pub(crate) struct AgentArgs {
 /// `15` or `15s`.
 fn interval(text: &str) -> Result<Duration, String> {
     seconds(text.strip_suffix('s').unwrap_or(text), 1.0..=3600.0)
+}
+
+fn max_file_size(text: &str) -> Result<u64, String> {
+    size(text).filter(|size| *size > 0).ok_or_else(|| "not a size, such as 128M or 1G".to_owned())
 }
 
 /// `KEY=VALUE`.

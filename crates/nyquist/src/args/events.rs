@@ -1,4 +1,4 @@
-//! The events that `nyquist record` records in addition to the samples.
+//! The events that are recorded in addition to the samples.
 
 use crate::args::quantity::whole;
 use clap::builder::NonEmptyStringValueParser;
@@ -34,7 +34,6 @@ impl Args for EventArgs {
             .value_name("EVENT,...")
             .action(ArgAction::Append)
             .value_parser(NonEmptyStringValueParser::new())
-            .conflicts_with("perf_data")
             .help("Also record these events, each with its stack, as `nyquist list` names them: page-faults, sched:sched_switch, libc:malloc");
         let count = Arg::new(COUNT)
             .short('c')
@@ -96,9 +95,8 @@ mod tests {
     use super::*;
 
     fn parsed(argv: &[&str]) -> Result<EventArgs, Error> {
-        // The conflicting option must be defined, too.
-        let command = Command::new("x").arg(Arg::new("perf_data").long("perf-data"));
-        let matches = EventArgs::augment_args(command).try_get_matches_from([&["x"], argv].concat())?;
+        let matches =
+            EventArgs::augment_args(Command::new("x")).try_get_matches_from([&["x"], argv].concat())?;
         EventArgs::from_arg_matches(&matches)
     }
 
@@ -122,7 +120,6 @@ mod tests {
             &["--filter", "x"],
             &["-e", "a:b", "-c", "0"],
             &["-e", ""],
-            &["-e", "a:b", "--perf-data", "x"],
         ] {
             assert!(parsed(argv).is_err(), "{argv:?}");
         }

@@ -63,7 +63,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
     /// Also save the kernel's records, with registers and stacks, as a perf.data file
-    #[arg(long, value_name = "FILE", conflicts_with = "iteration_count")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["iteration_count", "events"])]
     pub(crate) perf_data: Option<PathBuf>,
     /// Do not count what the processes use: CPU, memory, page faults, bytes read and written, threads, open files
     #[arg(long)]

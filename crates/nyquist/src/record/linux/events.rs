@@ -1,18 +1,22 @@
 //! The events that are recorded in addition to the samples.
 
-use crate::args::{NOT_UNDERSTOOD, RecordArgs};
+use crate::args::{EventArgs, NOT_UNDERSTOOD};
 use crate::failure::Failure;
 use crate::record::linux::event_failure::event_failure;
 use nyquist_record::linux::RecordedEvent;
 use nyquist_record::linux::event_names::{EventSources, SampleInterval, parse};
 
-/// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
-/// wait.
-pub(super) fn recorded_events(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
+/// Reads the names of the events, each of which is recorded once. With `waits`, adds the events that show where
+/// threads wait.
+pub(crate) fn recorded_events(
+    args: &EventArgs,
+    rate: u32,
+    waits: bool,
+) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
-    let interval = args.events.count.map(SampleInterval::Period);
+    let interval = args.count.map(SampleInterval::Period);
     let mut recorded_events: Vec<RecordedEvent> = Vec::new();
-    for requested in &args.events.requested {
+    for requested in &args.requested {
         let events = parse(&requested.text, &sources).map_err(|error| event_failure(&error))?;
         for event in events {
             if requested.filter.is_some() && !event.is_tracepoint() {
@@ -20,12 +24,12 @@ pub(super) fn recorded_events(args: &RecordArgs) -> Result<Vec<RecordedEvent>, F
                 return Err(Failure::new(text).status(NOT_UNDERSTOOD));
             }
             let is_new = !recorded_events.iter().any(|other| other.event.name == event.name);
-            let mut recorded = RecordedEvent::new(event, interval, args.rate, &sources);
+            let mut recorded = RecordedEvent::new(event, interval, rate, &sources);
             recorded.filter.clone_from(&requested.filter);
             recorded_events.extend(is_new.then_some(recorded));
         }
     }
-    if args.off_cpu {
+    if waits {
         recorded_events.extend(RecordedEvent::of_waits(&sources));
     }
     Ok(recorded_events)

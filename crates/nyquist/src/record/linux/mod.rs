@@ -16,6 +16,7 @@ mod subject;
 
 pub(crate) use crate::flight::SaveSignal;
 pub(crate) use companions::unread_waits;
+pub(crate) use events::recorded_events;
 pub(crate) use failures::{launch_failure, open_failure};
 pub(crate) use run::functions_of_waits;
 pub(crate) use subject::{command_of, running_target};
@@ -53,7 +54,8 @@ impl<'a> Plan<'a> {
         allocations::check(args)?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
-        Ok(Self { args, events: events::recorded_events(args)?, may_read_other_processes, save_signal })
+        let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
+        Ok(Self { args, events, may_read_other_processes, save_signal })
     }
 
     /// Records all runs of the command, or running processes.
