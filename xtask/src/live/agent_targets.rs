@@ -61,7 +61,8 @@ fn events(test: &Context<'_>) -> Verdict {
         (f64::from(pages)..f64::from(pages) * 1.05).contains(&faults),
         format_args!("{faults} page faults of {pages} and some"),
     )?;
-    let named = tables(&folder).into_iter().filter(|path| path.display().to_string().contains("-page-faults"));
+    let named =
+        tables(&folder).into_iter().filter(|path| path.display().to_string().contains("-page-faults"));
     expect(named.count() > 0, "no file is named after the event")?;
     let report = test.nyquist(&["report", "--event", "page-faults", &to]).run()?.succeeded()?;
     expect_contains("the report", &report.stdout_text(), "touches")?;
@@ -97,20 +98,24 @@ fn unit(test: &Context<'_>) -> Verdict {
     group.admit(inside.pid())?;
     let folder = test.fresh("profiles");
     let to = folder.display().to_string();
-    let recorder = test
-        .nyquist(&["agent", "--unit", &name, "--rate", "99", "--every", "1", "--to", &to])
-        .start()?;
+    let recorder =
+        test.nyquist(&["agent", "--unit", &name, "--rate", "99", "--every", "1", "--to", &to]).start()?;
     ended_after_tables(recorder, &folder)?;
     let rows = functions(test, &folder)?;
     let pid = inside.pid().to_string();
     expect(
-        !rows.is_empty() && rows.iter().all(|row| row["pid"] == pid.as_str() && row["service"] == name.as_str()),
+        !rows.is_empty()
+            && rows.iter().all(|row| row["pid"] == pid.as_str() && row["service"] == name.as_str()),
         format_args!("not the process {pid} of the unit {name} alone: {rows:?}"),
     )?;
     expect_eq("the label", rows[0]["unit"].as_str(), Some(&*format!("{name}.service")))?;
     [inside, outside].into_iter().try_for_each(end)?;
     let missing = test.nyquist(&["agent", "--unit", "no-such-unit", "--to", &to]).run()?;
-    expect_contains("what is said", &missing.stderr, "there is no control group of a unit no-such-unit.service")
+    expect_contains(
+        "what is said",
+        &missing.stderr,
+        "there is no control group of a unit no-such-unit.service",
+    )
 }
 
 /// Ends an agent by a signal when it has written two tables.
@@ -173,9 +178,18 @@ fn labels(test: &Context<'_>) -> Verdict {
         agent(test, &[&all, rules].concat(), "shares", "1200").run()?.succeeded()?;
         let profiles = decoded(test, &receiver)?;
         let labels = profiles.first().and_then(|it| it["labels"].as_object());
-        Ok(labels.into_iter().flatten().map(|(key, _)| key.clone()).filter(|key| key != "systemd.unit").collect())
+        Ok(labels
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.clone())
+            .filter(|key| key != "systemd.unit")
+            .collect())
     };
-    expect_eq("all", sent(&[])?, ["env", "host.name", "service.name", "team.id", "team.name"].map(Into::into).to_vec())?;
+    expect_eq(
+        "all",
+        sent(&[])?,
+        ["env", "host.name", "service.name", "team.id", "team.name"].map(Into::into).to_vec(),
+    )?;
     let some = sent(&["--drop-label", "team.*,host.name"])?;
     expect_eq("without some", some, ["env", "service.name"].map(Into::into).to_vec())?;
     let some = sent(&["--keep-label", "team.*", "--drop-label", "*.id"])?;

@@ -7,7 +7,8 @@ use super::share::{Activity, Share};
 use crate::event::{Sample, SampleState, Tid, Timestamp};
 use crate::processes::process::Process;
 use crate::processes::remainder::{CpuTimeRemainder, ProgramRemainders};
-use crate::processes::thread::{Thread, UsedCpuTime};
+use crate::processes::thread::Thread;
+use crate::processes::thread_time::UsedCpuTime;
 use crate::statistics::Statistics;
 
 /// The time of threads, and of the recording, that samples stand for.
@@ -147,10 +148,10 @@ impl Accounting {
     ) -> (u64, u64) {
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
-            Some(since) if sample.counts_anew => thread.later_cpu_delta(cpu, since, now),
-            Some(total) => thread.cpu_delta(cpu, total, now),
+            Some(since) if sample.counts_anew => thread.time.later_cpu_delta(cpu, since, now),
+            Some(total) => thread.time.cpu_delta(cpu, total, now),
             None => {
-                thread.note_unconfirmed(cpu, period, now);
+                thread.time.note_unconfirmed(cpu, period, now);
                 UsedCpuTime { ns: period, since: now }
             }
         };
@@ -183,18 +184,18 @@ impl Accounting {
             | SampleState::Waiting { waited_ns, .. } => waited_ns,
         };
         let thread = process.thread(sample.tid, now);
-        thread.unsampled.add(used);
-        thread.waited.add(waited);
-        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
+        thread.time.unsampled.add(used);
+        thread.time.waited.add(waited);
+        thread.time.unshown_ns = thread.time.unshown_ns.saturating_add(used);
         let on_cpu = match sample.state {
-            SampleState::Running { .. } => thread.unsampled.take_nearest(self.rules.interval),
+            SampleState::Running { .. } => thread.time.unsampled.take_nearest(self.rules.interval),
             _ => 0,
         };
         // The thread has hardly run, so it waits for a CPU, even if it seemed to run.
-        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(self.rules.interval) };
+        let weight = if on_cpu > 0 { on_cpu } else { thread.time.waited.take_nearest(self.rules.interval) };
         (weight > 0).then(|| Share {
             weight,
-            cpu_delta: std::mem::take(&mut thread.unshown_ns),
+            cpu_delta: std::mem::take(&mut thread.time.unshown_ns),
             activity: match sample.state {
                 _ if on_cpu > 0 => Activity::Ran,
                 SampleState::Waiting { reason, .. } => Activity::Waited(reason),
@@ -211,13 +212,13 @@ impl Accounting {
         if self.rules.kernel_permitted {
             // The thread may have slept and woken so often that it has too few samples.
             let more = process.unsampled.take_one_certain(process.shares_clocks(), interval);
-            let weight = process.thread(sample.tid, now).unsampled.weigh(used, interval);
+            let weight = process.thread(sample.tid, now).time.unsampled.weigh(used, interval);
             let cpu_delta = used.saturating_add(more.saturating_mul(interval));
             return Share { weight: weight.saturating_add(more), cpu_delta, activity, not_permitted: 0 };
         }
         let thread = process.thread(sample.tid, now);
         // Time beyond the sample's own period was spent in the kernel.
-        thread.unsampled.add(used.saturating_sub(period));
+        thread.time.unsampled.add(used.saturating_sub(period));
         let not_permitted = self.take_not_permitted(thread);
         let shown = not_permitted.saturating_mul(interval);
         let weight = CpuTimeRemainder::default().weigh(period, interval);
@@ -234,13 +235,13 @@ impl Accounting {
         let interval = self.rules.interval;
         let shares_clocks = process.shares_clocks();
         let thread = process.thread(sample.tid, now);
-        thread.unsampled.add(used);
-        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
-        let weight = thread.unsampled.take_nearest(interval);
+        thread.time.unsampled.add(used);
+        thread.time.unshown_ns = thread.time.unshown_ns.saturating_add(used);
+        let weight = thread.time.unsampled.take_nearest(interval);
         if weight == 0 {
             return None;
         }
-        let cpu_delta = std::mem::take(&mut thread.unshown_ns);
+        let cpu_delta = std::mem::take(&mut thread.time.unshown_ns);
         let is_behind = self.rules.kernel_permitted;
         let more = if is_behind { process.unsampled.take_one_certain(shares_clocks, interval) } else { 0 };
         Some(Share {
@@ -254,15 +255,20 @@ impl Accounting {
     /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
     /// sampled.
     fn take_not_permitted(&self, thread: &mut Thread) -> u64 {
-        if self.rules.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.rules.interval) }
+        if self.rules.kernel_permitted {
+            0
+        } else {
+            thread.time.unsampled.take_intervals(self.rules.interval)
+        }
     }
 
     /// Adds nanoseconds off the CPU that end now. Returns the intervals of the thread's time off the CPU that
     /// no sample stands for.
     pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64, end: Timestamp) -> u64 {
-        let waited_ns = if self.rules.shows_waits { thread.waited_apart(waited_ns, end) } else { waited_ns };
-        thread.waited.add(waited_ns);
-        thread.waited.take_nearest(self.rules.interval)
+        let waited_ns =
+            if self.rules.shows_waits { thread.time.waited_apart(waited_ns, end) } else { waited_ns };
+        thread.time.waited.add(waited_ns);
+        thread.time.waited.take_nearest(self.rules.interval)
     }
 
     /// Accounts for the CPU time that a thread has used in all when it ended, or so far.
@@ -275,19 +281,19 @@ impl Accounting {
     ) -> Unsampled {
         self.has_totals = true;
         let (interval, thread) = (self.rules.interval, process.thread(tid, now));
-        let used = thread.cpu_delta(cpu, total, now);
-        let sampled = thread.take_unconfirmed(cpu);
+        let used = thread.time.cpu_delta(cpu, total, now);
+        let sampled = thread.time.take_unconfirmed(cpu);
         let beyond = UsedCpuTime { ns: used.ns.saturating_sub(sampled), ..used };
         let (lost_ns, lost) = self.take_lost(cpu, beyond);
-        thread.unsampled.add(used.ns - lost_ns);
-        thread.unsampled.take_out(sampled);
+        thread.time.unsampled.add(used.ns - lost_ns);
+        thread.time.unsampled.take_out(sampled);
         if self.rules.shows_waits {
-            let counted = thread.newly_counted_as_wait(now);
-            thread.unsampled.take_out(counted);
+            let counted = thread.time.newly_counted_as_wait(now);
+            thread.time.unsampled.take_out(counted);
         }
-        let mut rest = std::mem::take(&mut thread.unsampled);
+        let mut rest = std::mem::take(&mut thread.time.unsampled);
         // Nothing shows where a thread that is shorter than an interval has spent its time.
-        if thread.end.is_some() && !thread.has_unconfirmed_samples() && rest.is_fraction(interval) {
+        if thread.end.is_some() && !thread.time.has_unconfirmed_samples() && rest.is_fraction(interval) {
             let left = self.remainders.settle(&process.name, &mut rest, interval);
             return Unsampled { lost, left, not_permitted: 0 };
         }

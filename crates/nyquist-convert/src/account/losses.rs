@@ -2,7 +2,7 @@
 
 use super::gap::{Gap, GapCause};
 use crate::event::Timestamp;
-use crate::processes::thread::UsedCpuTime;
+use crate::processes::thread_time::UsedCpuTime;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

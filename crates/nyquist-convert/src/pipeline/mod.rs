@@ -195,7 +195,7 @@ impl Pipeline {
             EventKind::Free(free) => self.free(now, &free),
             EventKind::HeapContents(contents) => self.heaps.keep_only(now, &contents),
             EventKind::LiveStack(live) => self.walker.add_reading(live),
-            EventKind::MemoryDenied { pid } => self.processes.process(pid, now).denies_memory = true,
+            EventKind::MemoryDenied { pid } => self.processes.process(pid, now).code.denies_memory = true,
             EventKind::Counter(counter) => {
                 if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.sink.count(now, &counter, &mut self.processes);

@@ -34,7 +34,7 @@ impl<'a> CodeFinder<'a> {
     #[inline]
     pub(crate) fn find(&mut self, address: Avma) -> Option<&Range> {
         if !self.last.as_ref().is_some_and(|range| range.contains(address)) {
-            self.last = self.process.find(address);
+            self.last = self.process.code.find(address);
         }
         if self.last.as_ref().is_none_or(|range| range.module.is_none()) {
             self.made = self.find_made_code(address).or_else(|| self.unnamed_code(address));
@@ -47,7 +47,7 @@ impl<'a> CodeFinder<'a> {
     /// itself as long as a jitdump is not read up to now: such code stays unknown, and is looked up again.
     fn unnamed_code(&mut self, address: Avma) -> Option<Range> {
         self.last.filter(|range| range.module.is_none())?;
-        if !self.dumps.are_read_up_to(&self.process.jit.dumps, self.now) {
+        if !self.dumps.are_read_up_to(&self.process.code.jit.dumps, self.now) {
             return None;
         }
         let (module, base) = self.modules.add_unnamed_code(address)?;
@@ -56,7 +56,7 @@ impl<'a> CodeFinder<'a> {
 
     /// The range of code that was generated while the program ran, and that no file holds.
     fn find_made_code(&mut self, address: Avma) -> Option<Range> {
-        let jit = &mut self.process.jit;
+        let jit = &mut self.process.code.jit;
         if jit.dumps.is_empty() {
             if !self.modules.knows_processes() {
                 return None;

@@ -83,7 +83,7 @@ impl MemoryLimit {
             let Some(process) = processes.get_mut(&pid) else { continue };
             self.dropped.processes += 1;
             self.dropped.first.get_or_insert_with(|| (pid, process.name.clone()));
-            process.drop_mappings();
+            process.code.drop_mappings();
         }
         // If nothing more can be dropped, trying again at each event would take all time.
         let used = self.budget.used();
@@ -113,10 +113,10 @@ impl MemoryLimit {
 
 /// The processes with mappings, in the order in which they lose them.
 fn largest(processes: &FxHashMap<Pid, Process>) -> Vec<Pid> {
-    let mapped = processes.iter().filter(|(_, process)| process.mapping_count() > 0);
+    let mapped = processes.iter().filter(|(_, process)| process.code.mapping_count() > 0);
     let mut mapped: Vec<_> = mapped
         .map(|(pid, process)| {
-            let count = process.mapping_count();
+            let count = process.code.mapping_count();
             let is_needed = process.index.is_some() || count < FEW_MAPPINGS;
             (is_needed, Reverse(count), *pid)
         })

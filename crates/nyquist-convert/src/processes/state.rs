@@ -145,10 +145,10 @@ impl ProcessState {
         let Some(pid) = mapping.pid else { return };
         let user = self.user_of(mapping);
         if user.is_some() {
-            self.process(pid, now).jit.user = user;
+            self.process(pid, now).code.jit.user = user;
         }
         if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
-            self.process(pid, now).jit.add_dump(dump);
+            self.process(pid, now).code.jit.add_dump(dump);
         }
     }
 
@@ -259,7 +259,7 @@ impl ProcessState {
 
     /// The jitdumps of a process, if they are not yet written up to a time.
     pub(crate) fn unwritten_jitdumps(&mut self, pid: Pid, now: Timestamp) -> Option<Vec<DumpIndex>> {
-        let dumps = &self.tracker.process(pid, now).jit.dumps;
+        let dumps = &self.tracker.process(pid, now).code.jit.dumps;
         (!self.dumps.are_read_up_to(dumps, now)).then(|| dumps.clone())
     }
 

@@ -127,19 +127,19 @@ impl Tracker {
     /// Part of an address space was unmapped.
     pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.unmap(start, len);
+            process.code.unmap(start, len);
         }
     }
 
     /// Notes that records were lost, some of which may have been of mappings.
     pub(crate) fn lose_records(&mut self) {
-        self.processes.values_mut().for_each(Process::lose_records);
+        self.processes.values_mut().for_each(|process| process.code.lose_records());
     }
 
     /// Prepares a process for a fork.
     pub(crate) fn prepare_for_child(&mut self, pid: Pid, modules: &ModuleStore, dumps: &JitDumps) {
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.prepare_for_child(modules, dumps);
+            process.code.prepare_for_child(modules, dumps);
         }
     }
 
@@ -184,7 +184,7 @@ impl Tracker {
             && let Some(before) = self.ended.pop_front()
             && let Some(process) = self.processes.get_mut(&before).filter(|process| process.end.is_some())
         {
-            process.unmap_all();
+            process.code.unmap_all();
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn is_mapped(tracker: &mut Tracker, pid: u32) -> bool {
-        tracker.process(Pid(pid), NOW).find(Avma(0x1800)).is_some()
+        tracker.process(Pid(pid), NOW).code.find(Avma(0x1800)).is_some()
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             unwind::Registers::X86_64(values)
         };
         let mut check = |pid: u32, rcx: u64, stack: &[u8]| {
-            tracker.process(Pid(pid), NOW).is_between_programs(&registers(rcx), stack)
+            tracker.process(Pid(pid), NOW).code.is_between_programs(&registers(rcx), stack)
         };
         assert!(check(1, 0x1800, &[]), "of exec, before its event");
         assert!(!check(1, 0x1800, &[1; 8]), "of a system call");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     fn mapped_pages(tracker: &mut Tracker, pid: u32) -> usize {
-        tracker.process(Pid(pid), NOW).mapping_count()
+        tracker.process(Pid(pid), NOW).code.mapping_count()
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         for child in 2..1502 {
             tracker.fork(Pid(child), Tid(child), (Pid(1), Tid(1)), NOW);
             map_page(&mut tracker, child, 2 * u64::from(child));
-            tracker.process(Pid(child), NOW).address_space(&modules, &dumps);
+            tracker.process(Pid(child), NOW).code.address_space(&modules, &dumps);
         }
         let each = (used(&tracker) - before) / 1500;
         assert!(each < 16_000, "{each} bytes for each child");
@@ -376,7 +376,7 @@ mod tests {
         }
         // One process maps new memory as long as it is let.
         let mut page = 0;
-        while !tracker.process(Pid(5), NOW).has_dropped_mappings() {
+        while !tracker.process(Pid(5), NOW).code.has_dropped_mappings() {
             map_page(&mut tracker, 5, 2 * page);
             page += 1;
             assert!(tracker.limit.budget().used() < (1 << 20) + 50_000);

@@ -112,11 +112,13 @@ impl StackWalker {
         self.frames.clear();
         self.found_in_copy = usize::MAX;
         let (process, modules, _) = processes.for_unwinding(sample.pid, now);
-        if process.has_dropped_mappings() && !matches!(sample.user, UserStack::None | UserStack::Named(_)) {
+        if process.code.has_dropped_mappings()
+            && !matches!(sample.user, UserStack::None | UserStack::Named(_))
+        {
             return Some(Truncation::DroppedMappings);
         }
-        process.find_replaced_text(sample.pid, modules);
-        let (lacks_mappings, denies_memory) = (process.lacks_mappings(), process.denies_memory);
+        process.code.find_replaced_text(sample.pid, modules);
+        let (lacks_mappings, denies_memory) = (process.code.lacks_mappings(), process.code.denies_memory);
         let truncated = self.frames_of_user_stack(walked, processes);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
@@ -169,7 +171,7 @@ impl StackWalker {
             }
             UserStack::FramePointers(addresses) => {
                 let (process, modules, _) = processes.for_unwinding(sample.pid, now);
-                let in_code = process.part_in_code(addresses, sample.in_kernel);
+                let in_code = process.code.part_in_code(addresses, sample.in_kernel);
                 self.take_walked(in_code);
                 let reaches_root = mark_uncalled_frames(&mut self.frames, process, modules);
                 (!reaches_root && in_code.len() < addresses.len())
@@ -263,5 +265,7 @@ impl StackWalker {
 fn still_holds(unwound: &PreUnwound, (pid, now): (Pid, Timestamp), processes: &mut ProcessState) -> bool {
     let (process, modules, _) = processes.for_unwinding(pid, now);
     let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
-    !process.jit.knows_code() && process.code_state() == unwound.code && !(lacks_rule && modules.are_live())
+    !process.code.jit.knows_code()
+        && process.code.code_state() == unwound.code
+        && !(lacks_rule && modules.are_live())
 }

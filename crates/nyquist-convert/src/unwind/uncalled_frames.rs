@@ -22,7 +22,7 @@ pub(super) fn mark_uncalled_frames(
         if !address.0.is_multiple_of(ALIGNED) {
             continue;
         }
-        let module = process.find(address).and_then(|range| range.module);
+        let module = process.code.find(address).and_then(|range| range.module);
         let Some((module, base)) = module.map(|(module, base)| (modules.get(module), base)) else { continue };
         let is_root = module.is_coroutine_root(base, address);
         if is_root || module.is_signal_return(base, address) {

@@ -33,7 +33,7 @@ impl ProcessWalker<'_> {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
             return (Walked::Code32, Avma(0));
         };
-        if sample.in_kernel && self.process.is_between_programs(&registers, stack) {
+        if sample.in_kernel && self.process.code.is_between_programs(&registers, stack) {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
@@ -58,10 +58,10 @@ impl ProcessWalker<'_> {
         let Self { unwinder, process, modules, dumps, .. } = self;
         let mut push = |frame| frames.push(frame);
         let end = if registers.are_partial() {
-            let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
-            unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
+            let memory = CopyAndCode { copy, mappings: process.code.mappings(), modules };
+            unwinder.walk(process.code.address_space(modules, dumps), registers, &memory, &mut push)
         } else {
-            unwinder.walk(process.address_space(modules, dumps), registers, copy, &mut push)
+            unwinder.walk(process.code.address_space(modules, dumps), registers, copy, &mut push)
         };
         resolve_bottom(end, frames)
     }
@@ -75,7 +75,7 @@ impl ProcessWalker<'_> {
         [self.unwinder.doubtful_code(), last]
             .into_iter()
             .flatten()
-            .any(|address| self.process.read_instructions((pid, address, now), targets, self.dumps))
+            .any(|address| self.process.code.read_instructions((pid, address, now), targets, self.dumps))
     }
 }
 

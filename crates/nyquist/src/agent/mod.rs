@@ -3,6 +3,7 @@
 mod brief_clients;
 mod budget;
 mod config;
+mod container_names;
 mod counts;
 mod delivery;
 mod folder;

@@ -1,6 +1,7 @@
 //! What processes belong to: the unit, the container and the pod by their control groups, and the service that their
 //! environment names. A thread reads it while they live, because the answers can take long.
 
+use super::container_names::{ContainerName, ContainerNames};
 use super::label_rules::LabelRules;
 use crate::delegates;
 use nyquist_convert::ProcessFile;
@@ -38,6 +39,8 @@ pub(super) struct ProcessOrigin {
     unit: Option<String>,
     container: Option<String>,
     pod: Option<String>,
+    /// What Kubernetes calls the container.
+    name: Option<ContainerName>,
     /// The service that it claims to be.
     claim: Option<String>,
 }
@@ -56,8 +59,10 @@ impl Origins {
         let known: Arc<Mutex<HashMap<u32, ProcessOrigin>>> = Arc::default();
         let shared = Arc::clone(&known);
         thread::Builder::new().name("agent-origins".to_owned()).spawn(move || {
+            let mut containers = ContainerNames::of_machine();
             while let Ok(pid) = requested.recv() {
-                let Some(origin) = origin_of(pid) else { continue };
+                let Some(mut origin) = origin_of(pid) else { continue };
+                origin.name = origin.container.as_deref().and_then(|id| containers.get(id)).cloned();
                 let mut known = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.len() >= MAX_KNOWN {
                     known.clear();
@@ -108,13 +113,14 @@ impl Labelling {
     }
 
     fn labels_of(&mut self, program: &str, origin: ProcessOrigin) -> ProcessLabels {
-        let ProcessOrigin { unit, container, pod, claim } = origin;
+        let ProcessOrigin { unit, container, pod, name, claim } = origin;
         // What processes claim takes no more than half of the services, so that the others keep theirs.
         let claim = claim.filter(|claim| {
             self.services.contains(claim) || self.services.len() < self.max_services.div_ceil(2)
         });
         let plain_unit = unit.as_deref().map(|unit| unit.strip_suffix(".service").unwrap_or(unit).to_owned());
-        let service = self.service.clone().or(claim).or(plain_unit);
+        let container_name = name.as_ref().map(|name| name.container.clone());
+        let service = self.service.clone().or(claim).or(container_name).or(plain_unit);
         let service = service.unwrap_or_else(|| program.to_owned());
         let service = if service.is_empty() { "unknown".to_owned() } else { service };
         let is_known = self.services.contains(&service);
@@ -124,7 +130,18 @@ impl Labelling {
         } else {
             OTHER.to_owned()
         };
-        let own = [("systemd.unit", unit), ("container.id", container), ("k8s.pod.uid", pod)];
+        let (pod_name, namespace, container_name) = match name {
+            Some(name) => (Some(name.pod), Some(name.namespace), Some(name.container)),
+            None => (None, None, None),
+        };
+        let own = [
+            ("systemd.unit", unit),
+            ("container.id", container),
+            ("k8s.pod.uid", pod),
+            ("k8s.pod.name", pod_name),
+            ("k8s.namespace.name", namespace),
+            ("k8s.container.name", container_name),
+        ];
         let own = own.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let all = self.common.iter().cloned().chain(own);
         ProcessLabels { service, labels: all.filter(|(key, _)| self.rules.allow(key)).collect() }
@@ -262,5 +279,18 @@ mod tests {
         // A claim stays within its unit, and takes no place of others.
         assert_eq!((&*labels.service, &*labels.labels[1].1), ("nginx", "nginx.service"));
         assert_eq!(labelling.labels_of("third", ProcessOrigin::default()).service, OTHER);
+    }
+
+    #[test]
+    fn a_container_has_the_names_of_kubernetes() {
+        let mut labelling = Labelling::new(Vec::new(), 10, None, LabelRules::default());
+        let name = ContainerName { pod: "web-0".into(), namespace: "shop".into(), container: "app".into() };
+        let origin = ProcessOrigin { container: Some(ID.into()), name: Some(name), ..Default::default() };
+        let labels = labelling.labels_of("python3", origin);
+        assert_eq!(labels.service, "app");
+        let pairs: Vec<_> = labels.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let names =
+            [("k8s.pod.name", "web-0"), ("k8s.namespace.name", "shop"), ("k8s.container.name", "app")];
+        assert_eq!(pairs, [&[("container.id", ID)][..], &names].concat());
     }
 }

@@ -55,7 +55,7 @@ impl SpeculativeTracker {
             EventKind::Map(mapping) => {
                 self.tracker.map(mapping, now, &mut self.modules);
                 if let Some(pid) = mapping.pid.filter(|_| is_dump(mapping)) {
-                    self.tracker.process(pid, now).jit.note_known_code();
+                    self.tracker.process(pid, now).code.jit.note_known_code();
                 }
             }
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(*pid, *start, *len),
@@ -83,7 +83,7 @@ impl SpeculativeTracker {
         let EventKind::Sample(sample) = &mut event.kind else { return batch.add(Step::Push(event)) };
         let process = self.tracker.process(sample.pid, event.time);
         let (registers, stack, limited) = match std::mem::replace(&mut sample.user, UserStack::None) {
-            UserStack::Copied { registers, stack, limited } if !process.jit.knows_code() => {
+            UserStack::Copied { registers, stack, limited } if !process.code.jit.knows_code() => {
                 (registers, stack, limited)
             }
             other => {
@@ -93,12 +93,12 @@ impl SpeculativeTracker {
         };
         let between_programs = sample.in_kernel
             && unwindable(&registers)
-                .is_some_and(|registers| process.is_between_programs(&registers, &stack));
-        let code = process.code_state();
+                .is_some_and(|registers| process.code.is_between_programs(&registers, &stack));
+        let code = process.code.code_state();
         sample.user = UserStack::PreUnwound(Box::new(PreUnwound::pending(code, registers, (stack, limited))));
         if between_programs {
             return batch.add(Step::Push(event));
         }
-        batch.add_to_walk(event, (code, process.address_space(&self.modules, &self.dumps)), copy_at);
+        batch.add_to_walk(event, (code, process.code.address_space(&self.modules, &self.dumps)), copy_at);
     }
 }

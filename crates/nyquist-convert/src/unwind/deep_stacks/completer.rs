@@ -142,7 +142,7 @@ impl StackCompleter {
     ) -> Result<CompletedStack, Incomplete> {
         let TruncatedSample { id: (pid, _), time, .. } = sample;
         let (process, modules, dumps) = processes.for_unwinding(pid, time);
-        let space = process.address_space(modules, dumps).clone();
+        let space = process.code.address_space(modules, dumps).clone();
         LiveWalker { space, process, modules, unwinder, calls: &mut self.calls }.walk_exactly(sample, live)
     }
 
@@ -159,7 +159,7 @@ impl StackCompleter {
         }
         let (process, modules, dumps) = processes.for_unwinding(pid, time);
         let mut walker = LiveWalker {
-            space: process.address_space(modules, dumps).clone(),
+            space: process.code.address_space(modules, dumps).clone(),
             process,
             modules,
             unwinder,
@@ -197,7 +197,7 @@ impl StackCompleter {
             self.feedback.note_truncated(tid);
         }
         if walk.walked == Walked::To(WalkEnd::Root) {
-            if !processes.process(pid, walk.time).lacks_mappings() {
+            if !processes.process(pid, walk.time).code.lacks_mappings() {
                 self.note_base(tid, walk.outermost);
             }
         } else if walk.walked.ended_with_copy() {

@@ -122,7 +122,7 @@ impl LiveWalker<'_> {
             }
         };
         let code = |frame: FrameAddress| {
-            let (module, base) = self.process.find(frame.lookup_address())?.module?;
+            let (module, base) = self.process.code.find(frame.lookup_address())?.module?;
             Some((module, base, frame.lookup_address()))
         };
         let Some(call) = code(inner).zip(code(outer)).map(|(inner, outer)| [inner, outer]) else {
@@ -156,7 +156,7 @@ impl LiveWalker<'_> {
 
     /// The call that ends at a return address.
     fn call_before(&self, back: Avma) -> Option<CallInstruction> {
-        let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
+        let (module, base) = self.process.code.find(Avma(back.0.wrapping_sub(1)))?.module?;
         let mut code = [0; CallInstruction::MAX_LEN];
         let start = Avma(back.0.wrapping_sub(CallInstruction::MAX_LEN as u64));
         let module = self.modules.get(module);
