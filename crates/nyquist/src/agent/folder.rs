@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 #[cfg(feature = "parquet")]
-use crate::failure::io_reason;
 #[cfg(feature = "parquet")]
 use crate::output::{Output, create_folders};
 #[cfg(feature = "parquet")]
@@ -36,9 +35,7 @@ pub(super) fn write(
         labels: &|process| labels[process.index()].clone(),
     };
     let saved = output.save(|mut out| parquet::write(profile, options, &mut out));
-    saved
-        .map(drop)
-        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
+    saved.map(drop).map_err(|error| Failure::io(format_args!("cannot write {}", path.display()), &error))
 }
 
 /// This build has no tables.

@@ -6,7 +6,7 @@ use super::delivery::Delivery;
 use super::headers::{Headers, pairs};
 use super::server::{Server, ServerKind};
 use crate::args::AgentArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::page;
 use crate::printer::Printer;
 use crate::text::one_line;
@@ -145,6 +145,6 @@ fn connect(args: &AgentArgs, server: Server) -> Result<(Server, Sender, Headers)
 fn read_pem(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|file| file.take(MAX_PEM_BYTES).read_to_end(&mut bytes));
-    read.map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
+    read.map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
     Ok(bytes)
 }
