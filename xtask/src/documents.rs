@@ -68,9 +68,39 @@ fn anchor_of(heading: &str) -> String {
     retained.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
+/// The longest page of a crate that the registry shows. It is to be read in a minute.
+#[cfg(test)]
+const MAX_README_LINES: usize = 60;
+
+/// The faults of the page of a published library.
+#[cfg(test)]
+fn readme_faults(crate_folder: &Path) -> Vec<String> {
+    let read = |file: &str| std::fs::read_to_string(crate_folder.join(file)).unwrap_or_default();
+    let (readme, lib) = (read("README.md"), read("src/lib.rs"));
+    let name = crate_folder.file_name().unwrap_or_default().display();
+    let checks = [
+        (readme.starts_with(&format!("# {name}\n")), "has no README.md with its name"),
+        (readme.contains("```rust"), "has no example"),
+        (readme.lines().count() <= MAX_README_LINES, "has a page that is too long"),
+        (lib.contains("include_str!(\"../README.md\")"), "does not compile its example"),
+    ];
+    checks.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| format!("{name} {fault}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_library_has_a_page_with_an_example() {
+        let crates = crate::paths::root().join("crates");
+        let folders = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path());
+        let libraries: Vec<_> = folders.filter(|folder| folder.join("src/lib.rs").exists()).collect();
+        assert!(libraries.len() >= 19, "{libraries:?}");
+        let faults: Vec<_> = libraries.iter().flat_map(|folder| readme_faults(folder)).collect();
+        assert_eq!(faults, Vec::<String>::new());
+        assert_eq!(readme_faults(&crate::paths::root().join("docs")).len(), 3);
+    }
 
     #[test]
     fn documents_are_in_order() {

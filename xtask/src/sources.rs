@@ -1,5 +1,5 @@
-//! Checks of all source files: each says its purpose first, is short, and has tests with short names and
-//! limits with usual names.
+//! Checks of all source files: each says its purpose first, is short, is `mod.rs` if it is the root of a folder, and has
+//! tests with short names and limits with usual names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,9 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let place = path.strip_prefix(root).unwrap_or(&path).display();
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
+        if path.with_extension("").is_dir() {
+            faults.push(format!("{place}: the root of a folder is its mod.rs"));
+        }
         if allows_unsafe_code(&text) && !is_in_sys(&path) {
             faults.push(format!("{place}: unsafe code belongs into a module `sys`"));
         }

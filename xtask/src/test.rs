@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Tests this program and does not build one
     #[arg(long, value_name = "PATH")]
     nyquist: Option<PathBuf>,
+    /// Installs the packages that the tests need and that are missing, as root on Debian
+    #[arg(long)]
+    install: bool,
     /// Lists the live tests and ends
     #[arg(long)]
     list: bool,
@@ -41,6 +44,13 @@ impl Options {
     fn wants(&self, step: &str, left_out: &[&str]) -> bool {
         let is_named = self.filter.iter().any(|word| step.contains(word.as_str()));
         is_named || (self.filter.is_empty() && !left_out.contains(&step))
+    }
+
+    /// The steps and the topics of live tests that run.
+    fn users(&self, left_out: &[&str]) -> Vec<&'static str> {
+        let runs = |name, in_quick| self.wants(name, left_out) && (in_quick || !self.quick);
+        let steps = STEPS.iter().filter(|(name, in_quick, _)| runs(name, *in_quick)).map(|(name, ..)| *name);
+        steps.chain(live::topics(&self.filter, self.quick, left_out)).collect()
     }
 
     /// Whether the live tests are of the program as it is shipped.
@@ -68,11 +78,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         live::list();
         return Ok(true);
     }
-    packages::ensure()?;
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let allowed = AllowedSkips::read()?;
     let mut tally = Tally::default();
     let left_out = options.left_out()?;
+    packages::set_installing(options.install);
+    packages::prepare(&options.users(&left_out))?;
     for (name, in_quick, check) in STEPS {
         if options.wants(name, &left_out) && (*in_quick || !options.quick) {
             step(&mut tally, name, |tally| check(tally, ci));
@@ -110,6 +121,12 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("macos-lints", false, |tally, _| platforms::macos_lints(tally)),
     ("platforms-macos", false, |tally, _| platforms::macos(tally)),
 ];
+
+/// Whether there is a step of this name.
+#[cfg(test)]
+pub(crate) fn is_step(name: &str) -> bool {
+    STEPS.iter().any(|(step, ..)| *step == name)
+}
 
 /// Lints everything, and what is built without optional features.
 fn lints() -> Result<bool> {

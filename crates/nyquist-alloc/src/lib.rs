@@ -23,3 +23,8 @@ pub use sys::Recorded;
 /// The library that is preloaded into programs. Empty on systems that have none.
 #[cfg(feature = "library")]
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libnyquist_alloc.so"));
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

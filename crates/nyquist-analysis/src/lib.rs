@@ -68,3 +68,8 @@ pub use sample_state::SampleState;
 pub use selection::Selection;
 pub use selection::transform::Transform;
 pub use view::View;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

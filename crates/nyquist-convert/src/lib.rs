@@ -69,3 +69,8 @@ pub use targets::Spawn;
 pub use targets::answer_requests;
 pub use targets::{MemoryCalls, ProcessFile, Targets};
 pub use unwind::active_completion::StackCopyFeedback;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,7 +25,7 @@ pub(crate) enum CabinetError {
     Damaged(&'static str),
     #[error("cabinets of this kind are not read: {0}")]
     Unsupported(&'static str),
-    #[error("it is larger than {0} bytes")]
+    #[error("the file is larger than {0} bytes")]
     TooLarge(u64),
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -319,7 +319,10 @@ pub(crate) mod tests {
     #[test]
     fn large_unknown_or_damaged_cabinets_are_errors() {
         let contents = contents();
-        assert_eq!(expanded(&stored(&contents), 100_000).unwrap_err(), "it is larger than 100000 bytes");
+        assert_eq!(
+            expanded(&stored(&contents), 100_000).unwrap_err(),
+            "the file is larger than 100000 bytes"
+        );
         assert_eq!(expanded(b"no cabinet, but long enough", 1).unwrap_err(), "not a cabinet file");
         let quantum = expanded(&cabinet(2, &[(vec![1], 1)]), 10).unwrap_err();
         assert_eq!(quantum, "cabinets of this kind are not read: Quantum");

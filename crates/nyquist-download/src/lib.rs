@@ -33,3 +33,8 @@ pub use reachable::accepts_connections;
 pub use symbol_path::{PathElement, parse_symbol_path};
 pub use symbol_store::{StoreConfig, SymbolStores};
 pub use transfer::Limits;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

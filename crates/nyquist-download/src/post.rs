@@ -43,12 +43,13 @@ pub struct NoAnswer(String);
 
 /// A PEM file has nothing that is of use.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PemError {
     /// No certificate.
-    #[error("it has no certificate in PEM")]
+    #[error("the file has no certificate in PEM")]
     NoCertificate,
     /// No key.
-    #[error("it has no private key in PEM")]
+    #[error("the file has no private key in PEM")]
     NoKey,
 }
 

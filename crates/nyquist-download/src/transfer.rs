@@ -42,13 +42,13 @@ impl Default for Limits {
 pub(crate) enum TransferFailure {
     #[error("the server has no such file")]
     NotFound,
-    #[error("it was cancelled")]
+    #[error("the download was cancelled")]
     Cancelled,
-    #[error("it is larger than {0} bytes")]
+    #[error("the file is larger than {0} bytes")]
     TooLarge(u64),
     #[error("less than 100 KiB came within {} seconds", .0.as_secs())]
     TooSlow(Duration),
-    #[error("it took longer than {} seconds", .0.as_secs())]
+    #[error("the download took longer than {} seconds", .0.as_secs())]
     TooLong(Duration),
     #[error("the server answered with status {0}")]
     Status(u16),

@@ -22,3 +22,8 @@ pub use clock::{Clock, ClockKind};
 pub use event::{Event, PointerSize};
 pub use fields::PayloadError;
 pub use guid::Guid;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

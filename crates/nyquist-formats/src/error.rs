@@ -16,6 +16,7 @@ pub struct ImportedProfile {
 
 /// Something in a file that is not in the profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Note {
     /// The file ends early or is damaged at this place. The part before was read.
     Cut {
@@ -71,10 +72,10 @@ pub enum ReadError {
     #[error("its zstd data cannot be decompressed")]
     Zstd(#[source] io::Error),
     /// The system does not read it.
-    #[error("it cannot be read to its end")]
+    #[error("the file cannot be read to its end")]
     Read(#[source] io::Error),
     /// The file is no JSON, or its members have other types than the format gives them.
-    #[error("it is not {format}")]
+    #[error("the file is not {format}")]
     Json {
         /// The format, as `a speedscope profile`.
         format: &'static str,
@@ -83,7 +84,7 @@ pub enum ReadError {
         error: serde_json::Error,
     },
     /// The file is not of this format, or contradicts itself.
-    #[error("it is not {format}: {problem}")]
+    #[error("the file is not {format}: {problem}")]
     Malformed {
         /// The format, as `a speedscope profile`.
         format: &'static str,

@@ -218,6 +218,9 @@ pub(crate) mod tests {
     #[test]
     fn a_report_without_a_tree_is_refused() {
         let error = read_value(BEGIN.as_bytes(), None).unwrap_err().to_string();
-        assert_eq!(error, "it is not a report of GHC's profiler (.prof): it has no tree of cost centres");
+        assert_eq!(
+            error,
+            "the file is not a report of GHC's profiler (.prof): it has no tree of cost centres"
+        );
     }
 }

@@ -204,3 +204,8 @@ fn recoded(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         Cow::Owned(bytes) => Cow::Owned(bytes),
     }
 }
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

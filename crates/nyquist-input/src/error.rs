@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// Why a file cannot be read. Its text says what was tried and on which file; the cause is its source.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InputError {
     /// By its name it is an archive, such as one of `perf archive`.
     #[error("cannot load {}: it is an archive, and no profile", .path.display())]

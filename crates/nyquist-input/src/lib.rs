@@ -45,3 +45,8 @@ pub use observer::ReadObserver;
 pub use options::{Finders, ReadOptions};
 pub use recording_folders::recording_folders;
 pub use samply_symbols::samply_symbols;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,6 +4,7 @@ use std::io;
 
 /// The reason why a part of an object file is not available.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ObjectError {
     /// The file's first bytes match no known format.
     #[error("not an object file")]
@@ -20,7 +21,7 @@ pub enum ObjectError {
     #[error("unsupported {0}")]
     Unsupported(String),
     /// The file is valid, but needs more memory than permitted.
-    #[error("it needs {bytes} bytes of memory, and the limit is {most}")]
+    #[error("the file needs {bytes} bytes of memory, and the limit is {most}")]
     TooLarge {
         /// The number of bytes that it needs.
         bytes: u64,

@@ -42,3 +42,8 @@ pub use pe::Pe;
 pub use placed::placed;
 pub use range_map::{Change, MappedRange, RangeMap};
 pub use source::{ByteSource, DerivedSource, FileSource};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

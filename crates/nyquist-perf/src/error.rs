@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// The reason why a record could not be parsed. It is skipped by its header's size, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The record is truncated.
     #[error("the record ends after {have} bytes, in the middle of its {field}")]

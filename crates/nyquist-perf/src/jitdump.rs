@@ -245,15 +245,16 @@ impl JitDumpLine<'_> {
 
 /// Errors in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JitDumpError {
     /// It is not a jitdump.
-    #[error("it does not begin like a jitdump")]
+    #[error("the file does not begin like a jitdump")]
     Magic,
     /// It comes from a big-endian machine.
     #[error("its numbers are big-endian")]
     BigEndian,
     /// It has an unknown version.
-    #[error("it is of version {0}, not 1")]
+    #[error("the file is of version {0}, not 1")]
     Version(u32),
     /// A record is smaller than its own prefix, so later records cannot be found.
     #[error("a record of {0} bytes is smaller than its prefix")]

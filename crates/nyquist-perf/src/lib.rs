@@ -45,3 +45,8 @@ pub use tasks::{
     BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read,
     Switch, Task, TextPoke, Throttle,
 };
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

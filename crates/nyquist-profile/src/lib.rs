@@ -55,3 +55,8 @@ pub use samples::Samples;
 pub use stable_numbers::StableNumbers;
 pub use strings::StringTable;
 pub use thread::{Process, Thread};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

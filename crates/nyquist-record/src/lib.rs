@@ -48,3 +48,8 @@ pub use chunk::{Chunk, ChunkSource};
 pub use cpu_list::parse_cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use pace::{BudgetSummary, HoldSummary};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

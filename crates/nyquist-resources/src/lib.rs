@@ -7,3 +7,8 @@ mod threads;
 
 pub use budget::{Budget, Charge, limit_files, of_files};
 pub use threads::{cpu_count, join, on_threads, spawn_helper};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The reason why a server could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServerError {
     /// Listening on the only requested address failed.
     #[error("cannot listen on {address}")]

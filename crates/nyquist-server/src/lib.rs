@@ -59,3 +59,8 @@ pub use symbol_source::{
     SourceRequest, SymbolSource,
 };
 pub use viewer::{Asset, Client, Viewer, ViewerError, ViewerResponse};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -122,6 +122,7 @@ pub struct AssemblyInstruction {
 
 /// The reason why there is no source or assembly. The text is sent to the viewer.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LookupError {
     /// The profile has no such lib.
     #[error("the profile has no lib {0}")]

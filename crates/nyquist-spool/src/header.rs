@@ -23,15 +23,16 @@ pub struct Header {
 
 /// Why a file is not read as a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The file is empty, or was not written to the end of its header.
-    #[error("it ends before its first record")]
+    #[error("the file ends before its first record")]
     Empty,
     /// It is some other file.
-    #[error("it is no spool of nyquist")]
+    #[error("the file is no spool of nyquist")]
     Other,
     /// It has features that this version does not know.
-    #[error("it was written by a newer version of nyquist (format {0:#x})")]
+    #[error("the file was written by a newer version of nyquist (format {0:#x})")]
     Newer(u32),
     /// Its header is damaged.
     #[error("its header is damaged")]

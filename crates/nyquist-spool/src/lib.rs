@@ -40,3 +40,8 @@ pub use read_recording::{ReadRecording, RecordingError, read_recording};
 pub use recovered::{Recovered, RecoveredTables};
 pub use state::State;
 pub use table_marks::TableMarks;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ const ROWS_OF_SEGMENT: u64 = 1 << 20;
 
 /// Why nothing of a recording can be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RecordingError {
     /// A file cannot be read.
     #[error("cannot read it")]
@@ -19,7 +20,7 @@ pub enum RecordingError {
     #[error("{0}")]
     Header(HeaderError),
     /// No batch was written in full.
-    #[error("it ends before its first second")]
+    #[error("the recording ends before its first second")]
     Nothing,
 }
 

@@ -57,6 +57,7 @@ pub struct SourceFrame {
 
 /// Where an answer came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Origin {
     /// DWARF debug info, a PDB or a Breakpad symbol file.
     DebugInfo,
@@ -88,6 +89,7 @@ pub enum Origin {
 
 /// Why nothing is known of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reason {
     /// The files that were found have neither symbols nor debug info.
     NoSymbols,

@@ -99,6 +99,7 @@ fn frame_pointers<S: ByteSource>(
         Architecture::X86_64 if unwound_percent >= MAX_DESCRIBED_PERCENT => {
             FramePointers::by_unwind_info(elf, described)
         }
+        #[cfg(feature = "disassembly")]
         Architecture::X86_64 => FramePointers::by_instructions(elf),
         _ => None,
     }

@@ -35,6 +35,7 @@ pub struct Instruction {
 
 /// Why there is no disassembly.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DisassemblyError {
     /// The module's binary was not found, and debug files have no code.
     #[error("the binary was not found")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// Why a module has no symbols at all.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SymbolsError {
     /// No file of the module's identity was found.
     #[error("no file of this identity was found")]

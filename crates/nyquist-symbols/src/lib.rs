@@ -36,6 +36,7 @@ mod contents;
 mod debug_answer;
 mod debug_info;
 mod demangle;
+#[cfg(feature = "disassembly")]
 mod disassemble;
 mod dwarf;
 mod error;
@@ -48,6 +49,7 @@ mod guess;
 mod kernel;
 pub mod layouts;
 mod loader;
+#[cfg(feature = "disassembly")]
 mod machine_code;
 mod macho;
 mod mini_debug_info;
@@ -65,14 +67,17 @@ mod provided;
 mod section_contents;
 mod source_files;
 mod symbol_table;
+#[cfg(feature = "test-hooks")]
+pub mod test_hooks;
 mod unpack;
 mod windows;
 
 pub use answer::{AddressInfo, EarlyAnswer, Origin, Reason, SourceFrame, Symbol};
 pub use batch::{Batch, symbolicate};
-pub use cache::{AnswerCache, CachedModule, read_answers, read_inflated, sealed_block, sealed_list};
+pub use cache::{AnswerCache, CachedModule};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
+#[cfg(feature = "disassembly")]
 pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code, instruction_around};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, FetchResult, RemoteFile};
@@ -80,11 +85,12 @@ pub use find::{
     Attempt, AttemptOutcome, FileRole, Finder, ModuleRequest, OpenFile, SearchPaths, SymbolFiles,
 };
 pub use frame_pointers::FramePointers;
-pub use kernel::{
-    KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,
-    read_kernel, sealed_kernel,
-};
+pub use kernel::KERNEL_LIB;
+#[cfg(feature = "disassembly")]
+pub use kernel::{KernelCode, KernelCodeError};
+pub use kernel::{KernelError, KernelFiles, KernelModule, KernelSymbols};
 pub use loader::{missing_loader, missing_loader_of};
+#[cfg(feature = "disassembly")]
 pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction, folded_names};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
@@ -94,5 +100,9 @@ pub use provided::{ProvidedAnswers, ProvidedModule};
 pub use source_files::{
     SourceError, SourceFile, SourceFiles, disk_source_path, short_source_path, special_source_path,
 };
-pub use symbol_table::{read_table, sealed_table};
 pub use windows::{ImageContents, WindowsContents};
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

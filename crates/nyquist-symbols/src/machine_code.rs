@@ -40,6 +40,7 @@ pub struct PlacedInstruction {
 
 /// Why the machine code of a function is not available.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MachineCodeError {
     /// No file with the code was found at these places.
     #[error("no file with the code was found")]

@@ -56,6 +56,7 @@ pub enum UnwindSource {
 
 /// Why nothing is known of a module.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModuleFactsError {
     /// The binary was not found, or cannot be opened.
     #[error("{0}")]

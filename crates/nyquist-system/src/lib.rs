@@ -80,3 +80,8 @@ pub enum Access {
     /// Everybody may read it, and this process's user write it.
     ReadByAll,
 }
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

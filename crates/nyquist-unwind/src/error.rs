@@ -4,6 +4,7 @@ use nyquist_object::ObjectError;
 
 /// Why no [`Module`](crate::Module) could be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnwindError {
     /// Code of this kind is not supported.
     #[error("cannot unwind {0}")]

@@ -18,6 +18,7 @@
 //! # Entry points
 //! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as
 //!   walks need it, and shared by all threads and processes.
+//!   [`Module::from_sections`] takes sections that the caller has read, and needs no file.
 //! - [`AddressSpace`]: which modules are mapped where in one process.
 //! - [`Unwinder`]: walks stacks; one for each thread that walks.
 //! - [`StackMemory`]: how a walk reads the stack; [`StackCopy`] is one over copied bytes.
@@ -111,8 +112,13 @@ pub use call_instruction::CallInstruction;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};
-pub use module::Module;
+pub use module::{Module, Section, Sections};
 pub use registers::Registers;
 pub use space::AddressSpace;
 pub use unwinder::{MAX_FRAMES, Unwinder};
 pub use x86_64::instructions::begins_with_stack_switch;
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -160,3 +160,8 @@ impl Viewer for BuiltinViewer {
 pub fn write_page(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     page_file::write_whole(profile, out)
 }
+
+/// The example of the page that the registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

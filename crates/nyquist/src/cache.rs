@@ -1,7 +1,7 @@
 //! `nyquist cache`: shows or removes the caches on the disk.
 
 use crate::args::{CacheAction, CacheArgs};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::finder::answer_cache;
 use crate::folders::UserFolders;
 use crate::identity;
@@ -81,8 +81,7 @@ impl Caches {
     }
 
     fn clear(&self, symbols: bool, downloads: bool, json: bool) -> Result<(), Failure> {
-        let cannot_remove =
-            |error: io::Error| Failure::new(format!("cannot remove all that is kept: {}", io_reason(&error)));
+        let cannot_remove = |error: io::Error| Failure::io("cannot remove all that is kept", &error);
         let answers = if symbols { self.answers.clear().map_err(cannot_remove)? } else { 0 };
         let folders = [&self.downloads, &self.archives];
         let removed = folders.iter().filter(|_| downloads).map(|folder| Ok(clear(folder)?.bytes));
@@ -106,7 +105,7 @@ impl Caches {
 }
 
 fn unreadable(folder: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot read {}: {}", folder.display(), io_reason(error)))
+    Failure::io(format_args!("cannot read {}", folder.display()), error)
 }
 
 impl Contents {

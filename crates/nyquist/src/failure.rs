@@ -27,26 +27,36 @@ impl Failure {
         if message.ends_with('.') && !message.ends_with("..") {
             message.pop();
         }
-        let hints = limit_hint(&message).map(str::to_owned).into_iter().collect();
-        Self { message, hints, status: FAILED }
+        Self { message, hints: Vec::new(), status: FAILED }
+    }
+
+    /// `what` failed because of the system's error.
+    pub(crate) fn io(what: impl Display, error: &io::Error) -> Self {
+        Self::new(format!("{what}: {}", io_reason(error))).limited_by(error)
     }
 
     /// A file could not be written.
     pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
-        Self::new(format!("cannot write {}: {}", path.display(), io_reason(error)))
+        Self::io(format_args!("cannot write {}", path.display()), error)
     }
 
     /// `what` failed because of `error` and everything that caused it.
     pub(crate) fn because(what: impl Display, error: &(dyn Error + 'static)) -> Self {
-        let causes = iter::successors(Some(error), |&error| error.source());
         let mut message = what.to_string();
-        for cause in causes.map(ToString::to_string) {
+        for cause in causes(error).map(ToString::to_string) {
             // An error that already includes its cause's text would repeat it.
             if !message.contains(&cause) {
                 message = format!("{message}: {cause}");
             }
         }
-        Self::new(message)
+        Self::new(message).limited_by(error)
+    }
+
+    /// Adds the hint for a limit of this process, if an error or one of its causes is that limit.
+    #[must_use]
+    pub(crate) fn limited_by(self, error: &(dyn Error + 'static)) -> Self {
+        let hint = causes(error).filter_map(|cause| cause.downcast_ref()).find_map(limit_hint);
+        hint.into_iter().fold(self, Self::hint)
     }
 
     /// Adds a hint.
@@ -63,13 +73,29 @@ impl Failure {
     }
 }
 
+/// An error, and everything that caused it.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| error.source())
+}
+
 /// The hint if a limit of this process is the reason.
-fn limit_hint(message: &str) -> Option<&'static str> {
-    let reasons = [
-        ("oo many open files", "raise the limit of open files (`ulimit -n 1024`)"),
-        ("ile too large", "the size of files is limited here (`ulimit -f`)"),
-    ];
-    reasons.into_iter().find(|(reason, _)| message.contains(reason)).map(|(_, hint)| hint)
+fn limit_hint(error: &io::Error) -> Option<&'static str> {
+    if has_too_many_open_files(error) {
+        return Some("raise the limit of open files (`ulimit -n 1024`)");
+    }
+    (error.kind() == io::ErrorKind::FileTooLarge).then_some("the size of files is limited here (`ulimit -f`)")
+}
+
+/// The standard library has no kind for it.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn has_too_many_open_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn has_too_many_open_files(_: &io::Error) -> bool {
+    false
 }
 
 /// Removes the `(os error 2)` that the standard library adds to the operating system's message.
@@ -113,15 +139,26 @@ mod tests {
         check("and so on...", "and so on...");
     }
 
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     #[test]
     fn a_limit_is_said_to_be_one() {
-        let check = |reason: &str, part: &str| {
-            let error = std::io::Error::other(reason);
-            let failure = Failure::because("cannot do it", &error);
-            assert!(failure.hints[0].contains(part), "{failure:?}");
+        use rustix::io::Errno;
+        let check = |errno: Errno, part: &str| {
+            let error = io::Error::from(errno);
+            let inside = io::Error::other(io::Error::from(errno));
+            let failures = [
+                Failure::because("cannot do it", &error),
+                Failure::io("cannot do it", &error),
+                Failure::because("cannot do it", &inside),
+            ];
+            for failure in failures {
+                assert!(failure.hints[0].contains(part), "{failure:?}");
+            }
         };
-        check("Too many open files (os error 24)", "ulimit -n");
-        check("File too large (os error 27)", "ulimit -f");
+        check(Errno::MFILE, "ulimit -n");
+        check(Errno::FBIG, "ulimit -f");
+        let other = Failure::io("cannot do it", &io::Error::other("Too many open files"));
+        assert!(other.hints.is_empty(), "words are not the reason");
     }
 
     #[test]

@@ -133,7 +133,7 @@ mod tests {
         let request = AssemblyRequest { lib: key(), start, size: 1, continue_until_function_end: false };
         let refused = symbols.assembly(&request).unwrap_err().to_string();
         assert!(
-            refused.contains("/proc/nonexistent/jit-77.dump is not used: it does not exist"),
+            refused.contains("/proc/nonexistent/jit-77.dump is not used: the file does not exist"),
             "{refused}"
         );
     }

@@ -72,7 +72,7 @@ pub(crate) fn save(
             Ok((form, output.map_err(|refused| refused.failure(&place, "-o"))?))
         });
         let saved = opened.and_then(|(form, output)| {
-            let cannot_write = |error: io::Error| cannot_write(&place, &io_reason(&error));
+            let cannot_write = |error: io::Error| Failure::cannot_write(&place, &error);
             write(profile, output, SaveFormat { form, ..written }).map_err(cannot_write)
         });
         match saved {
@@ -93,17 +93,13 @@ pub(crate) fn save(
                         printer.warn(format_args!("the profile was saved as {} instead", place.display()));
                         return Ok(SavedProfile { as_requested: false, ..saved });
                     }
-                    Err(error) => printer.warn(cannot_write(&place, &io_reason(&error)).message),
+                    Err(error) => printer.warn(Failure::cannot_write(&place, &error).message),
                 }
             }
-            Err(refused) => printer.warn(cannot_write(&folder, &refused.reason()).message),
+            Err(refused) => printer.warn(refused.failure_at(&folder).message),
         }
     }
-    Err(Failure::new(format!("the profile could not be saved: {}", io_reason(&error))))
-}
-
-fn cannot_write(place: &Path, reason: &str) -> Failure {
-    Failure::new(format!("cannot write {}: {reason}", place.display()))
+    Err(Failure::io("the profile could not be saved", &error))
 }
 
 /// Writes a profile to an opened output.

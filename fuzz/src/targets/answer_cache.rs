@@ -1,7 +1,7 @@
 //! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks, lists and heads whose checksums are right.
 
 use nyquist_object::Avma;
-use nyquist_symbols::{
+use nyquist_symbols::test_hooks::{
     read_answers, read_inflated, read_kernel, read_table, sealed_block, sealed_kernel, sealed_list,
     sealed_table,
 };

@@ -103,7 +103,7 @@ fn without_samples(test: &Context<'_>) -> Verdict {
     expect_contains("the messages", &finished.stderr, "the trace has no stacks")?;
     fs::write(&trace, [0_u8, 0, 1, 0, 0, 0, 0, 0])?;
     let finished = test.nyquist(&["report"]).path(&trace).run()?;
-    expect_contains("the error", &finished.stderr, "it does not begin with the header of a trace")
+    expect_contains("the error", &finished.stderr, "the file does not begin with the header of a trace")
 }
 
 fn by_process(test: &Context<'_>) -> Verdict {

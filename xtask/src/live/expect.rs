@@ -1,6 +1,7 @@
 //! The verdict of a test, expectations with a message, and derived tolerances.
 
 use std::fmt::Display;
+use std::panic::Location;
 
 /// Why a test stopped before its end.
 #[derive(Debug)]
@@ -19,23 +20,33 @@ pub(crate) type Verdict = Result<(), Stop>;
 
 /// An error in a test is a failure.
 impl<E: Into<anyhow::Error>> From<E> for Stop {
+    #[track_caller]
     fn from(error: E) -> Self {
-        Self::Failed(format!("{:#}", error.into()))
+        Self::Failed(located(format_args!("{:#}", error.into())))
     }
 }
 
+/// A message with the file and the line of the caller.
+#[track_caller]
+fn located(message: impl Display) -> String {
+    format!("{message}\n  at {}", Location::caller())
+}
+
 /// Fails with a message unless the condition holds.
+#[track_caller]
 pub(crate) fn expect(holds: bool, message: impl Display) -> Verdict {
-    if holds { Ok(()) } else { Err(Stop::Failed(message.to_string())) }
+    if holds { Ok(()) } else { Err(Stop::Failed(located(message))) }
 }
 
 /// Fails unless a condition on a measured number holds, twice in a row: see [`Stop::Off`].
+#[track_caller]
 pub(crate) fn expect_measured(holds: bool, message: impl Display) -> Verdict {
-    if holds { Ok(()) } else { Err(Stop::Off(message.to_string())) }
+    if holds { Ok(()) } else { Err(Stop::Off(located(message))) }
 }
 
 /// Fails unless both are equal.
 #[expect(clippy::needless_pass_by_value, reason = "the many calls read better without references")]
+#[track_caller]
 pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Verdict {
     expect(found == expected, format_args!("{what}: found {found:?}, wanted {expected:?}"))
 }
@@ -50,6 +61,7 @@ pub(crate) fn with_note(verdict: Verdict, note: impl Display) -> Verdict {
 }
 
 /// Fails unless the text contains the part.
+#[track_caller]
 pub(crate) fn expect_contains(what: &str, text: &str, part: &str) -> Verdict {
     expect(text.contains(part), format_args!("{what}: no {part:?} in {text:?}"))
 }
@@ -71,6 +83,7 @@ pub(crate) fn need_root() -> Verdict {
 }
 
 /// Fails unless a share is within the tolerance that the number of samples allows.
+#[track_caller]
 pub(crate) fn expect_share(what: &str, found: f64, expected: f64, samples: f64) -> Verdict {
     let allowed = tolerance(expected, samples);
     let holds = (found - expected).abs() <= allowed;
@@ -83,6 +96,7 @@ pub(crate) fn expect_share(what: &str, found: f64, expected: f64, samples: f64) 
 }
 
 /// Fails unless a number is within a relative distance of the requested one.
+#[track_caller]
 pub(crate) fn expect_within(what: &str, found: f64, expected: f64, relative: f64) -> Verdict {
     let holds = (found - expected).abs() <= expected * relative;
     expect_measured(
@@ -93,7 +107,7 @@ pub(crate) fn expect_within(what: &str, found: f64, expected: f64, relative: f64
 
 #[cfg(test)]
 mod tests {
-    use super::{expect_share, expect_within, tolerance};
+    use super::*;
 
     #[test]
     fn a_tolerance_narrows_with_samples_but_not_to_0() {
@@ -106,5 +120,28 @@ mod tests {
         assert!(expect_share("", 0.52, 0.5, 1000.0).is_ok());
         assert!(expect_share("", 0.60, 0.5, 1000.0).is_err());
         assert!(expect_within("", 1.03, 1.0, 0.02).is_err());
+    }
+
+    #[test]
+    fn a_failure_names_the_line_of_its_test() {
+        let line = |verdict: Verdict| match verdict {
+            Err(Stop::Failed(what) | Stop::Off(what)) => what,
+            other => panic!("{other:?}"),
+        };
+        let check = |what: String, number: u32| {
+            assert!(what.ends_with(&format!("at {}:{number}:{}", file!(), column(&what))), "{what}");
+        };
+        check(line(expect_eq("", 1, 2)), line!());
+        check(line(expect_share("", 0.9, 0.1, 1000.0)), line!());
+        let by_question_mark = || -> Verdict {
+            "no number".parse::<u32>()?;
+            Ok(())
+        };
+        let what = line(by_question_mark());
+        assert!(what.contains(file!()), "{what}");
+    }
+
+    fn column(what: &str) -> &str {
+        what.rsplit(':').next().unwrap_or_default()
     }
 }

@@ -1,5 +1,6 @@
 //! The harness: it selects the tests, runs each in a thread with a time limit, and reports the outcomes.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -38,6 +39,13 @@ impl Chosen {
 /// Whether any live test passes the filter.
 pub(crate) fn requested(filter: &[String]) -> bool {
     all().any(|chosen| passes(filter, &chosen.name))
+}
+
+/// The topics of the tests that pass the filter, or of all tests that are not left out.
+pub(crate) fn topics(filter: &[String], quick: bool, left_out: &[&str]) -> BTreeSet<&'static str> {
+    let is_left_out = |topic: &str| filter.is_empty() && left_out.contains(&topic);
+    let runs = |chosen: &Chosen| passes(filter, &chosen.name) && (chosen.test.quick || !quick);
+    all().filter(|chosen| runs(chosen) && !is_left_out(chosen.topic)).map(|chosen| chosen.topic).collect()
 }
 
 /// Prints every test's name.

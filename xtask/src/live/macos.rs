@@ -58,13 +58,16 @@ fn tool(command: &mut Command) -> Result<String, Stop> {
     }
 }
 
-/// A tool of LLVM. Some tools have no name without a version in the search path. All of them are in the
-/// folder of llvm-symbolizer.
+/// A tool of LLVM. Some tools have no name without a version in the search path. They are in the folder of
+/// llvm-symbolizer or of lld-link, which may be of other versions.
 fn llvm(name: &str) -> Command {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut known = std::env::split_paths(&folders).map(|folder| folder.join("llvm-symbolizer"));
-    let real = known.find_map(|path| path.canonicalize().ok());
-    let beside = real.and_then(|path| Some(path.parent()?.join(name))).filter(|path| path.is_file());
+    let find = |program: &str| {
+        let mut known = std::env::split_paths(&folders).map(|folder| folder.join(program));
+        let real = known.find_map(|path| path.canonicalize().ok())?;
+        real.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
+    };
+    let beside = ["llvm-symbolizer", "lld-link"].into_iter().find_map(find);
     beside.map_or_else(|| Command::new(name), Command::new)
 }
 

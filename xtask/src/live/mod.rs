@@ -134,7 +134,7 @@ mod whole_machine;
 mod windows;
 mod workflows;
 
-pub(crate) use harness::{list, requested, run};
+pub(crate) use harness::{list, requested, run, topics};
 pub(crate) use plan::Plan;
 
 use test::Test;

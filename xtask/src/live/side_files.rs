@@ -112,7 +112,7 @@ fn of_another_user(test: &Context<'_>) -> Verdict {
     target.expect_refused(
         test,
         &[],
-        "it belongs to user 4711, who is neither the process's user nor root",
+        "the file belongs to user 4711, who is neither the process's user nor root",
     )?;
     chown(&target.file, Some(0), None)?;
     target.expect_used(test, &[])
@@ -124,14 +124,14 @@ fn link(test: &Context<'_>) -> Verdict {
     fs::copy(&target.file, &other)?;
     fs::remove_file(&target.file)?;
     symlink(&other, &target.file)?;
-    target.expect_refused(test, &[], "it or its folder is a symbolic link")
+    target.expect_refused(test, &[], "the file or its folder is a symbolic link")
 }
 
 fn fifo(test: &Context<'_>) -> Verdict {
     let target = Target::start(test, "made_code")?;
     fs::remove_file(&target.file)?;
     test.program("mkfifo").path(&target.file).run()?.succeeded()?;
-    target.expect_refused(test, &[], "it is not a regular file")
+    target.expect_refused(test, &[], "the file is not a regular file")
 }
 
 fn jitdump(test: &Context<'_>) -> Verdict {
@@ -139,7 +139,7 @@ fn jitdump(test: &Context<'_>) -> Verdict {
     need_root()?;
     let target = Target::start(test, "dumped_code")?;
     chown(&target.file, Some(STRANGER), None)?;
-    target.expect_refused(test, UNLINK, "it belongs to user 4711")?;
+    target.expect_refused(test, UNLINK, "the file belongs to user 4711")?;
     chown(&target.file, Some(0), None)?;
     // Another file at the same path is not the mapped file, whoever owns it.
     let moved = test.path("moved");

@@ -11,7 +11,6 @@ mod symbols;
 
 use anyhow::Result;
 
-use crate::packages;
 use crate::tally::Tally;
 
 /// Each function compares with one kind of oracle, and returns whether all differences are known ones. The
@@ -29,7 +28,6 @@ const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
 
 /// Runs all comparisons, even after one has failed.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
-    packages::install_oracles();
     let mut clean = true;
     for compare in COMPARISONS {
         clean &= compare(tally)?;

@@ -18,6 +18,7 @@ pub struct Pattern {
 
 /// A pattern that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PatternError {
     /// A regular expression does not parse.
     #[error("`{pattern}` is not a regular expression: {reason}{}", place(*.position))]

@@ -3,7 +3,7 @@
 //! `nyquist_tracing::protocol` and `docs/markers.md` describe the layout. Of any file, the records that parse
 //! are kept, and the others are counted.
 
-use crate::decode::marker_schema::MarkerKind;
+use crate::decode::marker_schema::{FieldTexts, KindTexts, MarkerKind};
 use crate::event::{Event, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
 use nyquist_object::Cursor;
 use nyquist_tracing::protocol::{self, header, record, value};
@@ -211,13 +211,18 @@ impl Decoder {
 
     fn define(&mut self, mut input: Cursor<'_>, count: u16) -> Option<()> {
         let number = input.u32()?;
-        let mut texts = [""; 6];
-        for name in &mut texts {
-            *name = text(&mut input)?;
-        }
+        let input = &mut input;
+        let texts = KindTexts {
+            name: text(input)?,
+            marker_name: text(input)?,
+            track: text(input)?,
+            category: text(input)?,
+            description: text(input)?,
+            table_label: text(input)?,
+        };
         let mut fields = Vec::new();
         for _ in 0..count.min(u16::from(u8::MAX)) {
-            fields.push([text(&mut input)?, text(&mut input)?, text(&mut input)?]);
+            fields.push(FieldTexts { key: text(input)?, label: text(input)?, format: text(input)? });
         }
         let known = self.kinds.contains_key(&number);
         (known || self.kinds.len() < MAX_KINDS).then(|| {

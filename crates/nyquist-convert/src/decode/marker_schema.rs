@@ -8,6 +8,36 @@ use std::sync::Arc;
 /// The most schemas of one kind whose fields have values of different types from marker to marker.
 const MAX_VARIANTS: usize = 4;
 
+/// The texts of a kind of marker, as its record has them. An empty one is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KindTexts<'a> {
+    /// The name of the schema.
+    pub(crate) name: &'a str,
+    /// The name of markers that have none of their own.
+    pub(crate) marker_name: &'a str,
+    /// The track of its markers.
+    pub(crate) track: &'a str,
+    pub(crate) category: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) table_label: &'a str,
+}
+
+/// The texts of a field of a kind of marker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FieldTexts<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) label: &'a str,
+    /// The name of its format. Without one, the values decide.
+    pub(crate) format: &'a str,
+}
+
+impl FieldTexts<'_> {
+    fn is_flow(&self) -> bool {
+        let format = MarkerFormat::from_name(self.format);
+        matches!(format, Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId))
+    }
+}
+
 /// A kind of marker as its file defines it.
 #[derive(Debug)]
 pub(crate) struct MarkerKind {
@@ -23,34 +53,34 @@ pub(crate) struct MarkerKind {
 }
 
 impl MarkerKind {
-    /// A kind from its texts, in the order of the record.
-    pub(crate) fn new(texts: [&str; 6], fields: &[[&str; 3]]) -> Self {
-        let [name, marker_name, track, category, description, table_label] = texts;
+    /// A kind from its texts.
+    pub(crate) fn new(texts: KindTexts<'_>, fields: &[FieldTexts<'_>]) -> Self {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let field = |&[key, label, format]: &[&str; 3]| MarkerField {
-            key: key.to_owned(),
-            label: some(label),
-            format: MarkerFormat::from_name(format).unwrap_or(MarkerFormat::String),
+        let field = |texts: &FieldTexts<'_>| MarkerField {
+            key: texts.key.to_owned(),
+            label: some(texts.label),
+            format: MarkerFormat::from_name(texts.format).unwrap_or(MarkerFormat::String),
         };
-        let own_label = some(table_label);
+        let own_label = some(texts.table_label);
         let chart_label = own_label.clone().or_else(|| label_of_fields(own_fields(fields)));
         let table_label = own_label.or_else(|| label_of_fields(fields));
         Self {
-            marker_name: marker_name.into(),
-            track: some(track).map(Into::into),
-            category: some(category).map(|name| MarkerCategory { color: color_of(&name), name: name.into() }),
+            marker_name: texts.marker_name.into(),
+            track: some(texts.track).map(Into::into),
+            category: some(texts.category)
+                .map(|name| MarkerCategory { color: color_of(&name), name: name.into() }),
             schema: MarkerSchema {
-                name: name.to_owned(),
+                name: texts.name.to_owned(),
                 display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
                 fields: fields.iter().map(field).collect(),
-                description: some(description),
+                description: some(texts.description),
                 tooltip_label: Some("{marker.name}".to_owned()),
                 // Without its own label, a bar is empty.
                 chart_label: Some(chart_label.unwrap_or_else(|| "{marker.name}".to_owned())),
                 table_label,
                 ..MarkerSchema::default()
             },
-            open: fields.iter().map(|[_, _, format]| MarkerFormat::from_name(format).is_none()).collect(),
+            open: fields.iter().map(|field| MarkerFormat::from_name(field.format).is_none()).collect(),
             variants: Vec::new(),
         }
     }
@@ -102,12 +132,11 @@ const LABEL_FIELDS: usize = 6;
 
 /// A label of a marker's own fields: the value of a single one, otherwise each with its key. `None` if there
 /// are none. Numbers of flows are left out, because they only connect markers and mean nothing to users.
-fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
+fn label_of_fields(fields: &[FieldTexts<'_>]) -> Option<String> {
     // The front end accepts no other characters in the key of a label.
     let can_name =
         |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let keys =
-        fields.iter().filter(|[key, _, format]| can_name(key) && !is_flow(format)).map(|[key, ..]| *key);
+    let keys = fields.iter().filter(|field| can_name(field.key) && !field.is_flow()).map(|field| field.key);
     let keys: Vec<_> = keys.take(LABEL_FIELDS).collect();
     match keys.as_slice() {
         [] => None,
@@ -121,14 +150,10 @@ fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
     }
 }
 
-fn is_flow(format: &str) -> bool {
-    matches!(MarkerFormat::from_name(format), Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId))
-}
-
 /// The fields that the program has given a marker: those before the first number of a flow. The fields behind
 /// it are measured values, such as how long a span was busy. A bar is too narrow for them.
-fn own_fields<'a, 'b>(fields: &'a [[&'b str; 3]]) -> &'a [[&'b str; 3]] {
-    let end = fields.iter().position(|[.., format]| is_flow(format));
+fn own_fields<'a, 'b>(fields: &'a [FieldTexts<'b>]) -> &'a [FieldTexts<'b>] {
+    let end = fields.iter().position(FieldTexts::is_flow);
     &fields[..end.unwrap_or(fields.len())]
 }
 
@@ -172,10 +197,14 @@ fn fits(format: MarkerFormat, value: &FieldValue) -> bool {
 mod tests {
     use super::*;
 
+    fn field<'a>(key: &'a str, format: &'a str) -> FieldTexts<'a> {
+        FieldTexts { key, label: "", format }
+    }
+
     #[test]
     fn open_formats_follow_the_values() {
-        let mut kind =
-            MarkerKind::new(["k"; 6], &[["a", "", ""], ["b", "", "bytes"], ["c", "", "no such format"]]);
+        let fields = [field("a", ""), field("b", "bytes"), field("c", "no such format")];
+        let mut kind = MarkerKind::new(KindTexts { name: "k", ..KindTexts::default() }, &fields);
         let mut check = |values: [FieldValue; 3], expected: [&str; 3]| {
             let schema = kind.schema(&values);
             let formats: Vec<_> = schema.fields.iter().map(|field| field.format.as_str()).collect();
@@ -199,28 +228,29 @@ mod tests {
 
     #[test]
     fn labels_show_the_fields() {
-        let check = |given: &str, fields: &[[&str; 3]], table: Option<&str>, chart: &str| {
-            let kind = MarkerKind::new(["span", "span", "", "", "", given], fields);
+        let check = |given: &str, fields: &[FieldTexts<'_>], table: Option<&str>, chart: &str| {
+            let texts = KindTexts { name: "span", table_label: given, ..KindTexts::default() };
+            let kind = MarkerKind::new(texts, fields);
             assert_eq!(kind.schema.table_label.as_deref(), table, "{fields:?}");
             assert_eq!(kind.schema.chart_label.as_deref(), Some(chart), "{fields:?}");
             assert_eq!(kind.schema.tooltip_label.as_deref(), Some("{marker.name}"));
         };
         check("", &[], None, "{marker.name}");
-        check("", &[["span", "", "flow-id"]], None, "{marker.name}");
-        check("", &[["path", "", ""]], Some("{marker.data.path}"), "{marker.data.path}");
+        check("", &[field("span", "flow-id")], None, "{marker.name}");
+        check("", &[field("path", "")], Some("{marker.data.path}"), "{marker.data.path}");
         let both = "path={marker.data.path} bytes={marker.data.bytes}";
-        check("", &[["path", "", ""], ["bytes", "", "bytes"], ["a.b", "", ""]], Some(both), both);
+        check("", &[field("path", ""), field("bytes", "bytes"), field("a.b", "")], Some(both), both);
         // A bar is too narrow for a span's measured values.
-        let task = [["user", "", ""], ["span", "", "terminating-flow-id"], ["busy", "", "duration"]];
+        let task = [field("user", ""), field("span", "terminating-flow-id"), field("busy", "duration")];
         let both = "user={marker.data.user} busy={marker.data.busy}";
         check("", &task, Some(both), "{marker.data.user}");
         check("", &task[1..], Some("{marker.data.busy}"), "{marker.name}");
-        check("{marker.data.x}!", &[["x", "", ""]], Some("{marker.data.x}!"), "{marker.data.x}!");
+        check("{marker.data.x}!", &[field("x", "")], Some("{marker.data.x}!"), "{marker.data.x}!");
     }
 
     #[test]
     fn flows_are_unique_in_the_profile() {
-        let kind = MarkerKind::new(["k"; 6], &[["flow", "", "flow-id"], ["n", "", "integer"]]);
+        let kind = MarkerKind::new(KindTexts::default(), &[field("flow", "flow-id"), field("n", "integer")]);
         let mut values = [FieldValue::Integer(255), FieldValue::Integer(255)];
         kind.name_flows(Pid(7), &mut values);
         assert_eq!(values, [FieldValue::String("7-ff".into()), FieldValue::Integer(255)]);

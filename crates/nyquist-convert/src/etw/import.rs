@@ -48,6 +48,7 @@ pub struct EtwImported {
 
 /// Why a trace cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EtwError {
     /// The file cannot be read.
     #[error(transparent)]

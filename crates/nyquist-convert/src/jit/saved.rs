@@ -28,6 +28,7 @@ const MAX_CODE_BYTES: u32 = 16 << 20;
 
 /// Why there is no code.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SavedCodeError {
     /// The file is not used.
     #[error("{0} is not used: {1}")]
@@ -223,7 +224,7 @@ mod tests {
         let other = Lib { breakpad_id: lib.breakpad_id.replace("4D", "4E"), ..lib.clone() };
         assert!(why(&other).contains("another file"), "{}", why(&other));
         fs::remove_file(&lib.path).unwrap();
-        assert!(why(&lib).contains("it does not exist"), "{}", why(&lib));
+        assert!(why(&lib).contains("the file does not exist"), "{}", why(&lib));
         let own = Lib { path: "/proc/self/environ".into(), ..lib };
         assert!(SavedCode::open(&own).is_err());
     }

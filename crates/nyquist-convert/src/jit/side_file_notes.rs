@@ -81,7 +81,7 @@ mod tests {
         let sentences = notes.sentences();
         assert_eq!(
             sentences[0],
-            "the perf map /tmp/perf-7.map of process 0 is not used: it belongs to user 9, who is neither the process's user nor root"
+            "the perf map /tmp/perf-7.map of process 0 is not used: the file belongs to user 9, who is neither the process's user nor root"
         );
         assert_eq!(
             (sentences.len(), &*sentences[20]),

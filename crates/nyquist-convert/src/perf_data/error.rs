@@ -2,6 +2,7 @@
 
 /// Why a recording cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// No event has one of the requested names.
     #[error("the recording has no event named {requested}")]

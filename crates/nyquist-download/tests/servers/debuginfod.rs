@@ -241,7 +241,7 @@ fn whoever_watches_ends_it() {
     let observer = Arc::new(Impatient::default());
     let file = RemoteFile::DebugFile(&id());
     let fetched = fetch_with(&folder, &[&server], &file, &[], observer.clone());
-    assert!(fetched.tried[0].1.to_string().contains("it was cancelled"), "{fetched:?}");
+    assert!(fetched.tried[0].1.to_string().contains("the download was cancelled"), "{fetched:?}");
     assert_eq!(observer.seen.lock().unwrap()[0], format!("{}{DEBUG}", server.url));
     assert!(cached(&folder).is_empty());
 }

@@ -6,12 +6,13 @@ use thiserror::Error;
 
 /// Why a file cannot be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// Reading failed.
     #[error("reading failed: {0}")]
     Read(#[from] io::Error),
     /// The file does not begin with the buffer that describes the trace.
-    #[error("it does not begin with the header of a trace")]
+    #[error("the file does not begin with the header of a trace")]
     NoHeader,
     /// The buffers are compressed in a way that is not supported.
     #[error("its buffers are compressed ({0}), which cannot be read")]

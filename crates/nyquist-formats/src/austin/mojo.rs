@@ -426,7 +426,7 @@ mod tests {
         );
         assert_eq!(
             error(&file("cpu", &[STACK, MAIN, TIME])),
-            "it is not a binary file of Austin: it is cut off or damaged at byte 33, before its first sample"
+            "the file is not a binary file of Austin: it is cut off or damaged at byte 33, before its first sample"
         );
         assert!(read_value(&file("cpu", &[STACK, FRAMES, MAIN, TIME]), Some("memory")).is_err());
     }

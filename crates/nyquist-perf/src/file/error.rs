@@ -5,6 +5,7 @@ use thiserror::Error;
 
 /// The reason why a recording cannot be read at all.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// The first bytes are not those of a perf.data file.
     #[error("not a perf.data file")]
@@ -54,6 +55,7 @@ pub struct Damage {
 
 /// The kind of damage at a position of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DamageKind {
     /// It ends within a record.
     Cut,

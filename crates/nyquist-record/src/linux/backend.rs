@@ -100,6 +100,7 @@ impl RecordingOutcome {
 
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// `perf_event_open` failed.
     #[error(transparent)]

@@ -18,6 +18,7 @@ use super::sys::process::{self, ExecBy, LaunchPlan, Stage, UserIds};
 
 /// Why a command was not launched.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum LaunchError {
     /// A word of the command or of its environment cannot be passed to a program.
     #[error("the command contains a zero byte, which cannot be passed to a program")]

@@ -326,9 +326,9 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// A block with this payload, valid or not, whose checksum [`crate::read_answers`] accepts. `None` if it is
+/// A block with this payload, valid or not, whose checksum `read_answers` accepts. `None` if it is
 /// longer than a block can be. It is for tests of the output of a faulty writer.
-pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
+pub(crate) fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
     seal(MAGIC, seed, payload)
 }
 

@@ -137,7 +137,8 @@ fn in_map<T>(
 
 /// All answers in the bytes of a cache file whose blocks have `seed`, each with its first address. Damaged
 /// ones are left out. O(bytes).
-pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
+#[cfg(feature = "test-hooks")]
+pub(crate) fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
     let file = AnswerFile::parse(bytes, seed);
     let first = |(extent, info): (Extent, AddressInfo)| (extent.start, info);
     file.blocks().flat_map(|block| block.all().map(first).collect::<Vec<_>>()).collect()

@@ -103,8 +103,8 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
     sealed_list(&list, seed)
 }
 
-/// A file up to its sections with this list, valid or not, whose checksum [`read_inflated`] accepts.
-pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
+/// A file up to its sections with this list, valid or not, whose checksum `read_inflated` accepts.
+pub(crate) fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
     seal(MAGIC, seed, list).unwrap_or_default()
 }
 
@@ -125,7 +125,8 @@ fn read_list(source: &impl ByteSource, seed: u64) -> Option<SectionRanges> {
 
 /// The sections in the bytes of a cache file whose list's checksum was made with `seed`, by their names.
 /// Empty if the list is damaged. O(sections).
-pub fn read_inflated(bytes: &[u8], seed: u64) -> Vec<(String, Range<u64>)> {
+#[cfg(any(test, feature = "test-hooks"))]
+pub(crate) fn read_inflated(bytes: &[u8], seed: u64) -> Vec<(String, Range<u64>)> {
     read_list(&bytes, seed).unwrap_or_default()
 }
 

@@ -19,10 +19,13 @@ mod inflated;
 mod tables;
 
 pub use answer_cache::{AnswerCache, CachedModule};
-pub use block::sealed_block;
+#[cfg(feature = "test-hooks")]
+pub(crate) use block::sealed_block;
 pub(crate) use cache_key::MAKER;
 pub(crate) use cached_answers::CachedAnswers;
 pub(crate) use extent::{Extent, push_unless_covered};
-pub use file::read_answers;
-pub use inflated::{read_inflated, sealed_list};
+#[cfg(feature = "test-hooks")]
+pub(crate) use file::read_answers;
+#[cfg(feature = "test-hooks")]
+pub(crate) use inflated::{read_inflated, sealed_list};
 pub(crate) use tables::TableFile;

@@ -47,6 +47,7 @@ pub struct Attempt {
 
 /// The kind of file that a path was tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FileRole {
     /// The binary that was mapped.
     Binary,
@@ -64,6 +65,7 @@ pub enum FileRole {
 
 /// The outcome of a path that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AttemptOutcome {
     /// It has the right identity and is used.
     Used,

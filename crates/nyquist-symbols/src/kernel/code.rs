@@ -31,6 +31,7 @@ pub struct KernelCode {
 
 /// Why there is no code of the kernel.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelCodeError {
     /// The running kernel has another build id.
     #[error("another kernel runs now")]

@@ -24,6 +24,7 @@ use crate::section_contents::SharedSource;
 use nyquist_object::{Avma, ByteSource as _};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+#[cfg(any(test, feature = "test-hooks"))]
 use std::sync::Arc;
 
 /// The ranges of modules in memory. `vmlinux` begins at its first code.
@@ -82,8 +83,8 @@ fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Pl
     Some(placed)
 }
 
-/// A file with this head and these blocks, valid or not, with checksums that [`read_kernel`] accepts.
-pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
+/// A file with this head and these blocks, valid or not, with checksums that `read_kernel` accepts.
+pub(crate) fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     sealed_file(MAGIC, 0, head, blocks.iter())
 }
 
@@ -100,7 +101,8 @@ pub(crate) fn open(source: &SharedSource, places: &ModuleRanges, identity: &str)
 
 /// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it
 /// is another file or its head is damaged. Functions in damaged blocks are not found.
-pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
+#[cfg(feature = "test-hooks")]
+pub(crate) fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: SharedSource = Arc::new(bytes);
     let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;
     let head = CacheHead::parse(&file, source.len())?;

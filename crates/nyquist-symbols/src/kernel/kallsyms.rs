@@ -23,6 +23,7 @@ pub struct KernelModule {
 
 /// Why the kernel's symbols are not available.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// Every address is zero: `kptr_restrict` or missing privileges.
     #[error("the kernel hides its addresses (kernel.kptr_restrict, or not privileged)")]

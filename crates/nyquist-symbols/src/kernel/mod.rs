@@ -4,6 +4,7 @@
 mod block_index;
 pub(crate) mod cache_head;
 mod cached_functions;
+#[cfg(feature = "disassembly")]
 mod code;
 mod files;
 mod function_cache;
@@ -18,9 +19,11 @@ mod running;
 mod section_addresses;
 mod symbols;
 
+#[cfg(feature = "disassembly")]
 pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;
-pub use function_cache::{read_kernel, sealed_kernel};
+#[cfg(feature = "test-hooks")]
+pub(crate) use function_cache::{read_kernel, sealed_kernel};
 pub use kallsyms::{KernelError, KernelModule};
 pub use symbols::KernelSymbols;
 

@@ -1,6 +1,8 @@
 //! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were
 //! linked from.
 
+#[cfg(feature = "disassembly")]
+mod code;
 mod contents;
 mod debug_map;
 mod images;
@@ -22,8 +24,7 @@ use crate::file_kind::FileKind;
 use crate::section_contents::SharedSource;
 use crate::symbol_table::SymbolTable;
 use crate::{OpenFile, SymbolFiles};
-use nyquist_object::elf::ElfSegment;
-use nyquist_object::{FileOffset, MachO, Svma};
+use nyquist_object::{MachO, Svma};
 use std::path::PathBuf;
 
 /// The files of a module that have symbol tables.
@@ -96,23 +97,6 @@ impl MachoFiles {
     /// The preferred address of the image.
     pub(crate) fn image_base(&self) -> Svma {
         self.binary.as_ref().or(self.debug.as_ref()).map_or(Svma(0), MachO::image_base)
-    }
-
-    /// The image that was mapped.
-    pub(crate) fn binary(&self) -> Option<&MachOImage> {
-        self.binary.as_ref()
-    }
-
-    /// The segments of the image as the loader maps them, as ELF segments.
-    pub(crate) fn segments(image: &MachOImage) -> Vec<ElfSegment> {
-        let segment = |segment: &nyquist_object::macho::MachOSegment| ElfSegment {
-            offset: FileOffset(segment.bytes.offset.0),
-            address: segment.address,
-            file_size: segment.bytes.size,
-            memory_size: segment.memory_size,
-            executable: segment.executable,
-        };
-        image.segments().iter().map(segment).collect()
     }
 
     /// The tables of names, the best first: the symbol table, and the exports of the image. A `.dSYM` has the

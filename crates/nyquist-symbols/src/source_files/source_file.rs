@@ -20,6 +20,7 @@ pub struct SourceFile {
 
 /// Why there is no source.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The path is relative to an unknown folder.
     #[error("its folder is not known; --source-map FROM=TO tells where it is")]

@@ -86,8 +86,8 @@ fn contents(rows: impl Iterator<Item = SymbolRow>) -> Vec<u8> {
 }
 
 /// A file with this head and these blocks, valid or not, with checksums that
-/// [`read_table`](super::read_table) accepts.
-pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
+/// `read_table` accepts.
+pub(crate) fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
     sealed_file(MAGIC, seed, head, blocks)
 }
 

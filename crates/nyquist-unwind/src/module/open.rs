@@ -174,7 +174,7 @@ impl Module {
         Ok(Self::compile(elf, Vec::new(), Damage::default()).with_uncovered::<S, S>(elf, None))
     }
 
-    fn of_parts(
+    pub(super) fn of_parts(
         image_base: Svma,
         (tables, frames): (Tables, CallFrameInfo),
         uncovered: UncoveredCode,
@@ -241,7 +241,7 @@ fn compile_for(
 }
 
 /// The pieces of sections, for an architecture. There are none for an unsupported one.
-fn pieces_for(
+pub(super) fn pieces_for(
     architecture: Architecture,
     compiler: &mut FdeCompiler<'_>,
     sections: &[FrameSection],

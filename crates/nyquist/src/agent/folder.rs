@@ -2,8 +2,6 @@
 
 use crate::failure::Failure;
 #[cfg(feature = "parquet")]
-use crate::failure::io_reason;
-#[cfg(feature = "parquet")]
 use crate::output::{Output, create_folders};
 #[cfg(feature = "parquet")]
 use crate::source_paths::DiskPaths;
@@ -48,9 +46,7 @@ impl Folder<'_> {
             create_folders(parent).map_err(|refused| refused.failure(parent, "--to"))?;
             let output = Output::open(&path).map_err(|refused| refused.failure(&path, "--to"))?;
             let saved = output.save(|mut out| writer.write_file(self.max_file_size, &mut out));
-            saved.map_err(|error| {
-                Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
-            })?;
+            saved.map_err(|error| Failure::io(format_args!("cannot write {}", path.display()), &error))?;
             files += 1;
         }
         Ok(files)

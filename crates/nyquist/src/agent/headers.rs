@@ -1,6 +1,6 @@
 //! The headers of requests, with what authenticates the sender. They are never printed.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use nyquist_system::open_regular;
 use std::io::Read as _;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Headers {
         let failure = |reason: String| Failure::new(format!("cannot read {}: {reason}", path.display()));
         let mut text = String::new();
         let read = open_regular(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
-        read.map_err(|error| failure(io_reason(&error)))?;
+        read.map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
         let text = text.trim();
         if text.is_empty() || text.contains(char::is_control) {
             return Err(failure("it is not one line with USER:PASSWORD or a token".to_owned()));

@@ -7,7 +7,7 @@ use super::headers::{Headers, pairs};
 use super::label_rules::LabelRules;
 use super::server::{Server, ServerKind};
 use crate::args::AgentArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::page;
 use crate::printer::Printer;
 use crate::record::linux::recorded_events;
@@ -155,6 +155,6 @@ fn connect(args: &AgentArgs, server: Server) -> Result<(Server, Sender, Headers)
 fn read_pem(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|file| file.take(MAX_PEM_BYTES).read_to_end(&mut bytes));
-    read.map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
+    read.map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
     Ok(bytes)
 }

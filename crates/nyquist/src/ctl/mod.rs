@@ -8,7 +8,7 @@ pub(crate) use message::CtlAnswer;
 pub(crate) use socket::{ControlSocket, CtlRequest};
 
 use crate::args::{CtlAction, CtlArgs, NOT_UNDERSTOOD};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::page;
 use crate::text::one_line;
 use folder::{FoundSocket, SocketFolder};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     let (pid, action) = args.parsed().map_err(|text| Failure::new(text).status(NOT_UNDERSTOOD))?;
     let socket = choose(pid)?;
     let answer = ask(&socket, action).map_err(|error| {
-        Failure::new(format!("the recording {} does not answer: {}", socket.pid, io_reason(&error)))
+        Failure::io(format_args!("the recording {} does not answer", socket.pid), &error)
             .hint("`nyquist ctl status` works while it records, not while it saves at the end")
     })?;
     if args.json {

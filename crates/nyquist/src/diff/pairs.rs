@@ -1,7 +1,7 @@
 //! Which profiles are compared with which: those of the command line, or those of the same name in two folders.
 
 use crate::args::DiffArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::printer::Printer;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -55,8 +55,7 @@ fn pair(name: &OsString, before: &Path, after: &Path) -> Pair {
 
 /// The names of the files in a folder; hidden ones and folders are left out.
 fn file_names(folder: &Path) -> Result<BTreeSet<OsString>, Failure> {
-    let cannot_read =
-        |error| Failure::new(format!("cannot read {}: {}", folder.display(), io_reason(&error)));
+    let cannot_read = |error| Failure::io(format_args!("cannot read {}", folder.display()), &error);
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).map_err(cannot_read)? {
         let entry = entry.map_err(cannot_read)?;

@@ -138,7 +138,7 @@ fn open(path: &Path) -> Result<Elf<FileSource>, String> {
 fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
     const MAX_LINE_LEN: u64 = 256;
     let file = open_regular(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
+        .map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
     let mut line = Vec::new();
     // A failure to read it is reported when it is opened as a program.
     let _ = BufReader::new(file.take(MAX_LINE_LEN)).read_until(b'\n', &mut line);

@@ -1,6 +1,6 @@
 //! The failure of a file that cannot be read, with hints.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::text::one_line;
 use nyquist_convert::etw::EtwError;
 use nyquist_convert::perf_data::ImportError;
@@ -37,7 +37,7 @@ fn because(error: &InputError) -> Failure {
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
+    let failure = Failure::io(format_args!("cannot read {}", path.display()), error);
     match error.kind() {
         // The user may not have typed this name, because it is the default.
         io::ErrorKind::NotFound if path == Path::new("profile.json.gz") => {
@@ -80,6 +80,7 @@ fn of_events(error: &ImportError) -> Failure {
         ImportError::DifferentMeasures { first, .. } => {
             failure.hint(format!("--event {first} shows one of them alone"))
         }
+        _ => failure,
     }
 }
 
@@ -93,7 +94,7 @@ fn of_trace(failure: Failure, error: &EtwError) -> Failure {
         EtwError::File(FileError::Compressed(_)) => {
             failure.hint("on Windows, xperf -merge TRACE.etl OUT.etl writes it without compression")
         }
-        EtwError::File(_) => failure,
+        _ => failure,
     }
 }
 

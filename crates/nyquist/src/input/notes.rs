@@ -145,7 +145,10 @@ mod tests {
     fn a_refused_file_of_samply_has_a_reason() {
         let malformed = nyquist_formats::samply_sidecar::read(b"{}").unwrap_err();
         let malformed = reason_of(&SamplySymbolsError::Malformed(malformed));
-        assert!(malformed.starts_with("it is not a symbol file of samply (missing field"), "{malformed}");
+        assert!(
+            malformed.starts_with("the file is not a symbol file of samply (missing field"),
+            "{malformed}"
+        );
         let too_large = reason_of(&SamplySymbolsError::TooLarge { most: 3 << 20 });
         assert_eq!(too_large, "it is larger than 3 MiB; --max-memory allows more");
     }

@@ -97,6 +97,10 @@ impl OutputError {
     /// The failure to write there, where no option sets another place.
     pub(crate) fn failure_at(&self, path: &Path) -> Failure {
         let failure = Failure::new(format!("cannot write {}: {}", path.display(), self.reason()));
+        let failure = match self {
+            Self::Io(error) => failure.limited_by(error),
+            _ => failure,
+        };
         match self.hint().filter(|_| failure.hints.is_empty()) {
             Some(hint) => failure.hint(hint),
             None => failure,

@@ -1,7 +1,7 @@
 //! Replacing a program's file by a signed copy. The file itself is not changed, because macOS ends a program whose
 //! file is changed while it runs.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -10,7 +10,7 @@ use std::{fs, io};
 pub(crate) fn replace(program: &Path, sign: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), Failure> {
     let copy = temporary_path(program);
     let cannot = |what: &str, error: &io::Error| {
-        Failure::new(format!("cannot {what} {}: {}", copy.display(), io_reason(error)))
+        Failure::io(format_args!("cannot {what} {}", copy.display()), error)
             .hint(format!("sudo {} setup", program.display()))
     };
     // It must be a new file: the copy follows no link that is there.

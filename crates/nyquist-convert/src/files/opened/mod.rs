@@ -22,21 +22,21 @@ pub(crate) use system::{OpenedFile, Root, open_regular, own_user, user_of};
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "owners are compared on Linux only"))]
 pub(crate) enum FileDenied {
-    #[error("it does not exist")]
+    #[error("the file does not exist")]
     Absent,
-    #[error("it or its folder is a symbolic link")]
+    #[error("the file or its folder is a symbolic link")]
     Link,
-    #[error("it is not a regular file")]
+    #[error("the file is not a regular file")]
     NotRegular,
-    #[error("it belongs to user {0}, who is neither the process's user nor root")]
+    #[error("the file belongs to user {0}, who is neither the process's user nor root")]
     Owner(u32),
     #[error("every user may write to it")]
     Writable,
-    #[error("it is root's, and the process's user may not read it")]
+    #[error("the file is root's, and the process's user may not read it")]
     Private,
-    #[error("it is not the file that was mapped")]
+    #[error("the file is not the file that was mapped")]
     Other,
-    #[error("it cannot be opened: {0}")]
+    #[error("the file cannot be opened: {0}")]
     Unreadable(#[source] io::Error),
 }
 

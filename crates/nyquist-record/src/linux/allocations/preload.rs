@@ -15,6 +15,7 @@ use crate::linux::sys::users;
 
 /// Why the library cannot be preloaded.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum LibraryError {
     /// This build has none.
     #[error("this build of nyquist has no library to preload")]

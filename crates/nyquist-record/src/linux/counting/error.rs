@@ -9,6 +9,7 @@ use crate::linux::ptrace::OpenError;
 
 /// Why counting cannot begin.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CountError {
     /// A process has ended.
     #[error("there is no process {}", .0.0)]

@@ -12,6 +12,7 @@ use crate::linux::proc::FIND_PROCESSES;
 
 /// Why `perf_event_open` cannot record anything.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// There is no such process.
     #[error("there is no process {}", pid.0)]

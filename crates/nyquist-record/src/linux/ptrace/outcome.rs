@@ -73,6 +73,7 @@ impl fmt::Display for Notice {
 
 /// Why a process cannot be traced.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// There is no such process, or it has ended meanwhile.
     #[error("there is no process {}", pid.0)]

@@ -7,11 +7,12 @@ use nyquist_record::linux::launch::LaunchError;
 
 /// The failure to start a command, with hints.
 pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
-    let failure = Failure::new(error.to_string()).status(error.exit_code());
+    let failure = Failure::new(error.to_string()).limited_by(error).status(error.exit_code());
     launch_advice::advice(error).into_iter().fold(failure, Failure::hint)
 }
 
 /// The failure to record anything, with hints.
 pub(crate) fn open_failure(error: &OpenError) -> Failure {
-    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+    let failure = Failure::new(error.to_string()).limited_by(error);
+    error.advice().into_iter().fold(failure, Failure::hint)
 }

@@ -199,7 +199,7 @@ fn print_outcome(printer: Printer, outcome: &RecordingOutcome, notice: Option<&s
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    let failure = Failure::new(error.to_string()).status(error.exit_code());
+    let failure = Failure::new(error.to_string()).limited_by(error).status(error.exit_code());
     error.advice().into_iter().fold(failure, Failure::hint)
 }
 

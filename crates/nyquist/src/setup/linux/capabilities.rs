@@ -1,6 +1,6 @@
 //! Gives this program's file the privileges to record (capabilities(7), "File capabilities").
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use rustix::fs::{XattrFlags, fsetxattr};
 use std::env;
 use std::fs::File;
@@ -34,7 +34,7 @@ pub(crate) fn give(program: &Path) -> Result<(), Failure> {
         .and_then(|file| Ok(fsetxattr(file, c"security.capability", &attribute(), XattrFlags::empty())?));
     given.map_err(|error| {
         let program = program.display();
-        Failure::new(format!("the kernel refuses capabilities of {program}: {}", io_reason(&error)))
+        Failure::io(format_args!("the kernel refuses capabilities of {program}"), &error)
             .hint("the file system must keep extended attributes, and root must have CAP_SETFCAP")
     })
 }

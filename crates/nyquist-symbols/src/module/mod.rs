@@ -1,6 +1,7 @@
 //! The symbols of one module: answers from its symbol tables and its debug info together.
 
 mod answers;
+#[cfg(feature = "disassembly")]
 mod disassembly;
 mod functions;
 

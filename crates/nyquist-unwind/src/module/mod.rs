@@ -1,6 +1,7 @@
 //! A module's unwind information, compiled.
 
 mod open;
+mod sections;
 
 use crate::architecture::Architecture;
 use crate::call_frame_info::CallFrameInfo;
@@ -16,6 +17,8 @@ use crate::{Damage, pe};
 use nyquist_object::{RelativeAddress, Svma};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use sections::{Section, Sections};
 
 /// The compiled unwinding tables of one module, which all processes and threads share. The call frame
 /// information of an ELF file is compiled part by part, when a walk first needs it.

@@ -1,7 +1,7 @@
 //! Results on the standard output, which nothing else writes to. A reader that closes the pipe early is no
 //! error.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::text::{Screen, Text};
 use escaping::{Escaping, Form};
 use serde_json::Value;
@@ -92,5 +92,5 @@ fn write_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()
 }
 
 fn cannot_write(error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write the result: {}", io_reason(error)))
+    Failure::io("cannot write the result", error)
 }

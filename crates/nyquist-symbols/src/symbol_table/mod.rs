@@ -15,7 +15,8 @@ use crate::named_range::NamedRange;
 use crate::plt::plt_entries;
 use crate::section_contents::{SectionContents, SharedSource};
 use cached_rows::CachedRows;
-pub use cached_rows::sealed_table;
+#[cfg(feature = "test-hooks")]
+pub(crate) use cached_rows::sealed_table;
 use elf_symbols::ElfSymbols;
 use entry::SymbolTableEntry;
 use nyquist_object::{ByteSource as _, Elf, Svma};
@@ -261,7 +262,8 @@ fn open_kept(elf: &Elf<SharedSource>, name: &'static str, file: &TableFile) -> O
 /// The names of the functions around addresses. `seed` is that of the head's checksum in the cached function
 /// table, and its names are in the strings. `None` if its head is damaged. Functions in a damaged block have
 /// no name.
-pub fn read_table(
+#[cfg(feature = "test-hooks")]
+pub(crate) fn read_table(
     file: Vec<u8>,
     seed: u64,
     strings: Vec<u8>,
