@@ -1,7 +1,7 @@
 //! Demangling: names as the programmer wrote them.
 
 mod bounded_string;
-mod cpp;
+mod itanium;
 mod ocaml;
 mod rust_legacy;
 #[cfg(feature = "swift")]
@@ -42,7 +42,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let demangled =
-        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| cpp::demangle(name));
+        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| itanium::demangle(name));
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
