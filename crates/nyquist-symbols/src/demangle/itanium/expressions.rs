@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
             return Some(self.add(Node::FunctionParameter(0)));
         }
         if self.take("fL") {
-            if !matches!(self.peek(), b'0'..=b'9') {
+            if !self.peek().is_ascii_digit() {
                 self.at -= 2;
                 return self.fold("fL");
             }
@@ -120,7 +120,7 @@ impl<'a> Parser<'a> {
 
     fn operation(&mut self, (_, text, kind): Operator) -> Option<NodeId> {
         let node = match kind {
-            Kind::Prefix => Node::Unary(text, self.expression()?),
+            Kind::Prefix | Kind::Delete => Node::Unary(text, self.expression()?),
             Kind::Postfix => {
                 let word = self.text_node(text);
                 return Some(word);
@@ -137,7 +137,6 @@ impl<'a> Parser<'a> {
             Kind::NamedCast => Node::NamedCast(text, self.ty()?, self.expression()?),
             Kind::OfType => Node::Word(text, self.ty()?),
             Kind::OfValue => Node::Word(text, self.expression()?),
-            Kind::Delete => Node::Unary(text, self.expression()?),
             Kind::New => return self.new_expression(text),
             Kind::NameOnly => return None,
         };

@@ -14,7 +14,7 @@ pub(super) struct NameFacts {
     pub(super) qualifiers: Qualifiers,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// A name. `facts` are collected of the name of a function or a variable, and not of that of a class.
     pub(super) fn name(&mut self, facts: Option<&mut NameFacts>) -> Option<NodeId> {
         match self.peek() {

@@ -17,7 +17,7 @@ pub(super) type Placed = (NodeId, Option<usize>);
 /// The scopes that surround what is printed, and the argument that packs stand for.
 pub(super) struct Scopes<'t, 'a> {
     pub(super) tree: &'t Tree<'a>,
-    scopes: Vec<Scope>,
+    entered: Vec<Scope>,
     pub(super) current: Option<usize>,
     /// The argument that packs stand for.
     pub(super) which: Option<usize>,
@@ -27,19 +27,19 @@ pub(super) struct Scopes<'t, 'a> {
 
 impl<'t, 'a> Scopes<'t, 'a> {
     pub(super) fn new(tree: &'t Tree<'a>, steps: u32) -> Self {
-        Self { tree, scopes: Vec::new(), current: None, which: None, steps }
+        Self { tree, entered: Vec::new(), current: None, which: None, steps }
     }
 
     /// Enters the scope of a function. Returns what [`Scopes::leave`] needs.
     pub(super) fn enter(&mut self, arguments: Option<List>) -> Option<usize> {
         let outer = self.current;
-        self.scopes.push(Scope { arguments, outer });
-        self.current = Some(self.scopes.len() - 1);
+        self.entered.push(Scope { arguments, outer });
+        self.current = Some(self.entered.len() - 1);
         outer
     }
 
     pub(super) fn leave(&mut self, outer: Option<usize>) {
-        self.scopes.pop();
+        self.entered.pop();
         self.current = outer;
     }
 
@@ -49,7 +49,7 @@ impl<'t, 'a> Scopes<'t, 'a> {
     }
 
     fn scope(&self, at: Option<usize>) -> Option<Scope> {
-        self.scopes.get(at?).copied()
+        self.entered.get(at?).copied()
     }
 
     /// The argument that a template parameter stands for in a scope, which may be a pack.

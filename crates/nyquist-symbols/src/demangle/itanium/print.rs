@@ -148,7 +148,7 @@ impl<'a> Printer<'_, 'a> {
                 printer.text("auto:")?;
                 printer.number(number.saturating_add(1))
             }
-            Node::Parameter(number) => printer.argument(number, |printer, argument| printer.left(argument)),
+            Node::Parameter(number) => printer.argument(number, Self::left),
             node => printer.other(node),
         })
     }
@@ -156,9 +156,8 @@ impl<'a> Printer<'_, 'a> {
     /// What comes behind the name of a variable with this type.
     pub(super) fn right(&mut self, id: NodeId) -> fmt::Result {
         self.nested(|printer| match printer.get(id) {
-            Node::Pointer(to) => printer.right_of_pointer(to),
             Node::Reference(to) | Node::RvalueReference(to) => printer.right_of_reference(to),
-            Node::MemberPointer(_, to) => printer.right_of_pointer(to),
+            Node::Pointer(to) | Node::MemberPointer(_, to) => printer.right_of_pointer(to),
             Node::Qualified(ty, _) | Node::VendorQualified(ty, _) | Node::Suffixed(ty, _) => {
                 printer.right(ty)
             }
@@ -180,7 +179,7 @@ impl<'a> Printer<'_, 'a> {
                 printer.right(ty)
             }
             Node::Parameter(_) if printer.scopes.in_lambda() => Ok(()),
-            Node::Parameter(number) => printer.argument(number, |printer, argument| printer.right(argument)),
+            Node::Parameter(number) => printer.argument(number, Self::right),
             _ => Ok(()),
         })
     }

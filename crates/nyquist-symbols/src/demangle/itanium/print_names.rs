@@ -175,8 +175,7 @@ impl<'a> Printer<'_, 'a> {
                 self.binary(a, ">", b)?;
                 self.text(")")
             }
-            Node::Binary(sign, a, b) => self.binary(a, sign, b),
-            Node::Joined(a, sign, b) => self.binary(a, sign, b),
+            Node::Binary(sign, a, b) | Node::Joined(a, sign, b) => self.binary(a, sign, b),
             Node::Index(of, index) => {
                 self.operand(of)?;
                 self.prefixed("[", index)?;

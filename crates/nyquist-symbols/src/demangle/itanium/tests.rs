@@ -78,6 +78,24 @@ fn names_are_what_cxxfilt_prints() {
     }
 }
 
+/// `template <class F> void outer(F&& f) { f(0); }` is called by `template <class T> void inner(T&& t)` with the lambda
+/// `[&](auto&& x) { ... }`. c++filt prints `int&` in place of both types with `&&`, which is what `T` stands for.
+#[test]
+fn a_lambda_has_not_its_functions_arguments() {
+    for (mangled, expected) in [
+        (
+            "_Z5outerIZ5innerIRiEvOT_EUlS3_E_EvS3_",
+            "void outer<inner<int&>(int&)::{lambda(auto:1&&)#1}>(inner<int&>(int&)::{lambda(auto:1&&)#1}&&)",
+        ),
+        (
+            "_ZZ5innerIRiEvOT_ENKUlS2_E_clIiEEDaS2_",
+            "auto inner<int&>(int&)::{lambda(auto:1&&)#1}::operator()<int>(int&&) const",
+        ),
+    ] {
+        assert_eq!(demangle(mangled).as_deref(), Some(expected));
+    }
+}
+
 /// Every shortened and every changed name ends, and gives a name or nothing.
 #[test]
 fn damaged_names_end() {

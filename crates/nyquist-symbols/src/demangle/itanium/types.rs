@@ -4,7 +4,7 @@ use super::operators::{builtin, builtin_behind_d};
 use super::parser::Parser;
 use super::tree::{Exceptions, Node, NodeId, Qualifiers};
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// A type.
     pub(super) fn ty(&mut self) -> Option<NodeId> {
         self.nested(Self::any_type)
@@ -76,16 +76,18 @@ impl<'a> Parser<'a> {
 
     fn array_type(&mut self) -> Option<NodeId> {
         self.expect("A")?;
-        let len = self.dimension()?;
+        let len = if self.peek() == b'_' {
+            self.at += 1;
+            None
+        } else {
+            Some(self.dimension()?)
+        };
         let ty = self.ty()?;
         Some(self.add(Node::Array(ty, len)))
     }
 
     /// A number or an expression, up to an underscore.
-    fn dimension(&mut self) -> Option<Option<NodeId>> {
-        if self.take("_") {
-            return Some(None);
-        }
+    fn dimension(&mut self) -> Option<NodeId> {
         let len = if self.peek().is_ascii_digit() {
             let digits = self.take_while(|letter| letter.is_ascii_digit());
             self.text_node(digits)
@@ -93,7 +95,7 @@ impl<'a> Parser<'a> {
             self.expression()?
         };
         self.expect("_")?;
-        Some(Some(len))
+        Some(len)
     }
 
     fn member_pointer(&mut self) -> Option<NodeId> {
@@ -135,7 +137,7 @@ impl<'a> Parser<'a> {
             _ => "unsigned _BitInt",
         };
         self.at += 2;
-        let bits = self.dimension()??;
+        let bits = self.dimension()?;
         Some(self.add(Node::Sized(words, bits)))
     }
 
@@ -146,7 +148,7 @@ impl<'a> Parser<'a> {
             self.expect("_")?;
             len
         } else {
-            self.dimension()??
+            self.dimension()?
         };
         let ty = self.ty()?;
         Some(self.add(Node::Vector(ty, len)))
