@@ -37,6 +37,10 @@ const PLACES: &[(&str, &str)] = &[
     ),
     ("nyquist-alloc/build.rs", "the library, when it is built"),
     ("nyquist-record/src/linux/cgroup.rs", "control groups, below the recorder's own"),
+    (
+        "nyquist-record/src/linux/command_group.rs",
+        "the root control group's set of controllers, which stays as it was",
+    ),
     ("nyquist-record/src/linux/markers/folder.rs", "gives away the folder of marker files by its descriptor"),
     ("nyquist-record/src/linux/sys/beneath.rs", "the folder of marker files, beneath a descriptor"),
     ("nyquist-record/src/macos/pure/copies.rs", "copies of programs in a private folder"),

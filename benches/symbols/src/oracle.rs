@@ -31,7 +31,8 @@ const LLVM_VERSION: &str = "14";
 /// Whether `llvm-symbolizer` is there, in that version; where it is not, says so.
 pub fn has_llvm() -> bool {
     let output = Command::new("llvm-symbolizer").arg("--version").output();
-    let message = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let message =
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let is_known = message.contains(&format!("LLVM version {LLVM_VERSION}."));
     if !is_known {
         println!(

@@ -25,6 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     test("bpf_programs_have_names", bpf_names),
     test("markers_are_on_their_thread", marked),
     test("profiles_are_served_to_who_has_the_token", served),
+    test("groups_filter_events_without_controllers", groups_without_controllers),
 ];
 
 const fn test(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Test {
@@ -37,6 +38,20 @@ const SHARES: [(&str, f64); 3] = [("alpha", 0.5), ("beta", 0.3), ("gamma_", 0.2)
 /// A machine that contains `shares`, built with these flags.
 fn with_shares<'a>(test: &'a Context<'a>, flags: &[&str]) -> Result<VirtualMachine<'a>, Stop> {
     Ok(VirtualMachine::new(test)?.with_options(STEADY).with_workload("shares", flags)?)
+}
+
+/// No program has enabled a controller in this machine, so that the kernel does not filter events by groups by itself.
+fn groups_without_controllers(test: &Context<'_>) -> Verdict {
+    let machine = VirtualMachine::new(test)?.with_options(STEADY);
+    let left = machine.run(
+        "nyquist record -s -o short.json.gz -- sh -c 'ls > /dev/null' 2> messages || exit 1
+nyquist doctor > advice
+cat /sys/fs/cgroup/cgroup.subtree_control > controllers",
+    )?;
+    let messages = left.text("messages")?;
+    expect(!messages.contains("whole CPUs"), format_args!("{messages}"))?;
+    expect_contains("doctor", &left.text("advice")?, "short processes are sampled too")?;
+    expect_eq("the controllers that are left enabled", left.text("controllers")?.trim(), "")
 }
 
 /// A profile that the machine has written.

@@ -5,6 +5,7 @@ mod benches;
 mod folder;
 mod go;
 mod images;
+mod names;
 mod perf_data;
 mod rows;
 mod symbols;
@@ -21,6 +22,7 @@ const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
     rows::check,
     rows::check_followed,
     go::compare,
+    names::check,
     symbols::check_lines,
     symbols::check_pdb,
     perf_data::compare,

@@ -40,7 +40,7 @@ pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
     })? && succeeds(check)?)
 }
 
-fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
+pub(super) fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in OF_GCC {
         let path = printed(Command::new("gcc").arg(format!("-print-file-name={name}")))?;
@@ -51,7 +51,7 @@ fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
+pub(super) fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
     let libraries = Path::new(&printed(Command::new("rustc").args(["--print", "sysroot"]))?).join("lib");
     let entries = std::fs::read_dir(&libraries).with_context(|| format!("no {}", libraries.display()))?;
     let files: Vec<PathBuf> = entries.flatten().filter(is_large_library).map(|entry| entry.path()).collect();

@@ -115,6 +115,11 @@ pub(crate) fn groups_with_cpu_limits(process: &str) -> Option<(PathBuf, Vec<Path
     Some((mount, groups))
 }
 
+/// The mount point of the hierarchy by which the kernel filters events.
+pub(crate) fn mount_of_events() -> io::Result<PathBuf> {
+    Ok(CgroupHierarchy::of_this_process()?.mount)
+}
+
 /// Opens the folder of a group: a path in the hierarchy, as in `/proc/PID/cgroup`, or in the file system.
 pub(crate) fn open(group: &Path) -> io::Result<(PathBuf, File)> {
     let mount = CgroupHierarchy::of_this_process()?.mount;

@@ -6,6 +6,7 @@ pub mod backend;
 mod background_reader;
 mod cgroup;
 mod command;
+mod command_group;
 mod companion;
 pub mod counters;
 pub mod counting;

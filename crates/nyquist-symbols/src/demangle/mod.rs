@@ -1,7 +1,7 @@
 //! Demangling: names as the programmer wrote them.
 
 mod bounded_string;
-mod cpp;
+mod itanium;
 mod ocaml;
 mod rust_legacy;
 #[cfg(feature = "swift")]
@@ -14,6 +14,9 @@ use bounded_string::{BoundedString, MAX_DEMANGLED};
 
 /// The longest mangled name that is parsed. Real ones reach some ten thousand bytes.
 const MAX_MANGLED: usize = 64 << 10;
+
+/// How the hash at the end of a name in Rust's old mangling begins.
+const RUST_HASH: &str = "17h";
 
 /// The longest name of Microsoft's C++ that is demangled, and the most letters in it that can begin a nested
 /// type, or a type that refers to earlier ones. The demangler itself bounds neither its depth nor its output.
@@ -41,8 +44,12 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if !name.starts_with('_') {
         return Cow::Borrowed(name);
     }
-    let demangled =
-        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| cpp::demangle(name));
+    // Names of Rust's old mangling are told from those of C++ by their hash.
+    let demangled = if name.contains(RUST_HASH) {
+        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| itanium::demangle(name))
+    } else {
+        itanium::demangle(name).or_else(|| rust_legacy::demangle(name)).or_else(|| demangle_rust(name))
+    };
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
@@ -98,6 +105,7 @@ mod tests {
                 "_ZNSt6vectorIiSaIiEE9push_backERKi",
                 "std::vector<int, std::allocator<int> >::push_back(int const&)",
             ),
+            ("_ZN12_GLOBAL__N_17CounterE", "(anonymous namespace)::Counter"),
             ("_ZN3foo3barEv.cold", "foo::bar() [clone .cold]"),
             ("?area@Polygon@shapes@@UEBAHH@Z", "shapes::Polygon::area(int) const"),
             ("??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z", "shapes::sum<int, 3>(int const (&)[3], int)"),

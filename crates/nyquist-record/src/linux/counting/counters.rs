@@ -12,7 +12,7 @@ use crate::linux::event_names::{RequestedEvent, Selector};
 use crate::linux::limits::raise_descriptor_limit;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::thread_events::{self, WaitLimit, withholding};
-use crate::linux::{cpus, proc, target_access};
+use crate::linux::{command_group, cpus, proc, target_access};
 
 /// The threads that are counted.
 #[derive(Clone, Copy, Debug)]
@@ -220,7 +220,7 @@ impl CommandGroup {
             return Ok(None);
         }
         let cpus = cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?;
-        let leaf = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf)).ok();
+        let leaf = command_group::of_command(pid.0, cpus.first().copied().unwrap_or_default()).ok();
         Ok(Some(Self { leaf, cpus }))
     }
 }

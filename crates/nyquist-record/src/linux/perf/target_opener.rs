@@ -20,7 +20,7 @@ use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::ring_limits::{AttachCost, AttachMethod, Copies, Rights, RingLimits, RingPlan};
 use crate::linux::sys::limits::page_size;
 use crate::linux::thread_events::WaitLimit;
-use crate::linux::{cpus, limits, proc};
+use crate::linux::{command_group, cpus, limits, proc};
 
 /// The control group that is recorded.
 #[derive(Debug)]
@@ -117,7 +117,11 @@ impl TargetOpener {
             let reason = match self.open_leaf(pid) {
                 Ok(opened) => return Ok(opened),
                 Err(error @ (OpenError::Event { .. } | OpenError::Filter { .. })) => return Err(error),
-                Err(OpenError::System { source, .. }) => source.kind().to_string(),
+                // The system's own sentences end with a number.
+                Err(OpenError::System { source, .. }) if source.raw_os_error().is_some() => {
+                    source.kind().to_string()
+                }
+                Err(OpenError::System { source, .. }) => source.to_string(),
                 Err(error) => error.to_string(),
             };
             if limits::may_see_everything()
@@ -133,8 +137,9 @@ impl TargetOpener {
     }
 
     fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
-        let made = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
-        let leaf = made.map_err(system_error("no control group can be made"))?;
+        let cpu = self.cpus.first().copied().unwrap_or_default();
+        let leaf = command_group::of_command(pid.0, cpu);
+        let leaf = leaf.map_err(system_error("no control group can be made"))?;
         let opened = self.open_events(RecordedScope::Group(leaf.file().as_fd()))?;
         let filter = ProcessFilter::FromExec(pid);
         Ok(OpenTarget { opened, filter, group: Some(RecordedGroup::Leaf(leaf)), coverage: Coverage::Group })
