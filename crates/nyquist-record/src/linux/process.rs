@@ -61,6 +61,10 @@ impl ProcessFacts {
         let name = read_kernel_text(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
         let status = read_kernel_text(format!("/proc/{}/status", pid.0)).unwrap_or_default();
         let targets = target_access::targets();
+        // Before its files are looked at: what they withhold says nothing about attaching to it.
+        let attached = RecordingTarget::Attach(vec![pid]);
+        let perf = Backend::open(BackendChoice::Perf, attached, &Options::default(), None);
+        let ptrace = ptrace::may_trace(pid);
         Some(Self {
             pid,
             name,
@@ -71,15 +75,8 @@ impl ProcessFacts {
             has_own_root: targets.has_own_root(pid),
             root: targets.root(pid),
             modules: modules(pid),
-            perf: Backend::open(
-                BackendChoice::Perf,
-                RecordingTarget::Attach(vec![pid]),
-                &Options::default(),
-                None,
-            )
-            .map(drop)
-            .map_err(AccessDenied::from),
-            ptrace: ptrace::may_trace(pid).map_err(|error| backend::OpenError::from(error).into()),
+            perf: perf.map(drop).map_err(AccessDenied::from),
+            ptrace: ptrace.map_err(|error| backend::OpenError::from(error).into()),
         })
     }
 }
