@@ -24,6 +24,7 @@ const PLACES: &[(&str, &str)] = &[
     ("nyquist-symbols/src/cache/disk.rs", "the cache of names, with the user's rights"),
     ("nyquist-system/src/linux_anonymous_file.rs", "files without a name"),
     ("nyquist-system/src/other_anonymous_file.rs", "files whose name is removed at once"),
+    ("nyquist-spool/src/path_walk.rs", "the folder of spools and those above it, not through others' links"),
     ("nyquist-spool/src/folder/mod.rs", "spools, beneath a folder of the user's, with the user's rights"),
     ("nyquist-system/src/unix.rs", "private folders, and the rights of open files"),
     ("nyquist-system/src/windows.rs", "private folders"),

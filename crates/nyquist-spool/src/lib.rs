@@ -19,6 +19,8 @@ mod lasting_wait;
 mod marker_rows;
 mod meta;
 mod name_source;
+#[cfg(target_os = "linux")]
+mod path_walk;
 mod read_blocks;
 mod read_code;
 mod read_recording;

@@ -1,8 +1,10 @@
 //! The contents of the files of an ELF module for names and stacks: the binary, its debug file, its package.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nyquist_object::{Elf, FileSource, ObjectError};
+use nyquist_system::{HeldFile, OpenRoot};
 
 use crate::contents::{Contents, Language, MAX_DESCRIBED_PERCENT};
 use crate::find::{Attempt, AttemptOutcome, Finder, ModuleRequest, OpenFile, SymbolFiles};
@@ -67,18 +69,31 @@ pub enum ModuleFactsError {
 }
 
 impl ModuleFacts {
-    /// Looks for a module's files as a recording does. `opens_at` is another path at which the file can be
-    /// opened.
+    /// Looks for a module's files as a recording does.
     ///
     /// # Errors
     /// The binary cannot be read.
-    pub fn read(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
-        let request = ModuleRequest {
-            path: path.to_owned(),
-            alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
-            ..ModuleRequest::default()
-        };
-        let SymbolFiles { binary, debug_file, package, tried, .. } = finder.find(&request);
+    pub fn read(path: &Path, finder: &Finder) -> Result<Self, ModuleFactsError> {
+        Self::of_request(&ModuleRequest { path: path.to_owned(), ..ModuleRequest::default() }, finder)
+    }
+
+    /// The same of a file that is held open. What lies beside it is first looked for below `roots`.
+    ///
+    /// # Errors
+    /// The binary cannot be read.
+    pub fn of_held(
+        path: &Path,
+        file: HeldFile,
+        roots: Vec<OpenRoot>,
+        finder: &Finder,
+    ) -> Result<Self, ModuleFactsError> {
+        let held = OpenFile { path: path.to_owned(), source: Arc::new(FileSource::new(file)) };
+        let (path, held) = (path.to_owned(), Some(held));
+        Self::of_request(&ModuleRequest { path, held, roots, ..ModuleRequest::default() }, finder)
+    }
+
+    fn of_request(request: &ModuleRequest, finder: &Finder) -> Result<Self, ModuleFactsError> {
+        let SymbolFiles { binary, debug_file, package, tried, .. } = finder.find(request);
         let Some(binary) = binary else {
             let first = tried.into_iter().next().map(|attempt| attempt.outcome);
             return Err(ModuleFactsError::NotFound(first.unwrap_or(AttemptOutcome::Missing)));
@@ -87,7 +102,7 @@ impl ModuleFacts {
         let debug_file =
             debug_file.and_then(|file| Some((file.path.clone(), Contents::of(&open(&file).ok()?))));
         Ok(Self {
-            path: path.to_owned(),
+            path: request.path.clone(),
             build_id: elf.build_id().map(|id| id.to_string()),
             contents: Contents::of(&elf),
             debug_file,
@@ -207,9 +222,9 @@ mod tests {
     fn a_file_on_this_machine_is_looked_into() {
         let finder = Finder::new(SearchPaths::default());
         let this = std::env::current_exe().unwrap();
-        let facts = ModuleFacts::read(&this, None, &finder).unwrap();
+        let facts = ModuleFacts::read(&this, &finder).unwrap();
         assert_eq!(facts.contents.language, Some(Language::Rust));
-        let error = ModuleFacts::read(Path::new("/proc/nonexistent/app"), None, &finder).unwrap_err();
+        let error = ModuleFacts::read(Path::new("/proc/nonexistent/app"), &finder).unwrap_err();
         assert_eq!(error.to_string(), "no such file");
     }
 }

@@ -21,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("endless_mappings_lose_only_stacks", endless).exclusive(MEMORY),
     Test::new("imported_forks_take_little_memory", many_forks).exclusive(MEMORY),
     Test::new("imported_mappings_lose_only_stacks", too_many).exclusive(MEMORY),
+    Test::new("imported_new_processes_take_little_memory", new_processes).exclusive(MEMORY),
     Test::new("long_arguments_take_little_memory", arguments).exclusive(MEMORY),
 ];
 
@@ -164,6 +165,20 @@ fn many_forks(test: &Context<'_>) -> Verdict {
     expect(processes == CHILDREN as usize, format_args!("{processes} processes have samples"))?;
     profile.lib("other")?;
     Ok(())
+}
+
+/// Each sample is of another process. Before their records were small, this took 330 MB.
+fn new_processes(test: &Context<'_>) -> Verdict {
+    // Just more than a table of 131,072 places has room for.
+    const PROCESSES: u32 = 115_000;
+    let mut recording = MadeRecording::default();
+    (1..=PROCESSES).for_each(|pid| recording.sample(pid, 0x40_1000));
+    let (input, output) = (test.fresh("perf.data"), test.fresh("profile.json.gz"));
+    fs::write(&input, recording.bytes())?;
+    let import = ["import", "-s", "--no-cache", "--no-symbols"];
+    let call = test.nyquist(&import).path(&input).args(&["-o"]).path(&output);
+    call.under(&["prlimit", "--data=293601280:293601280"]).run()?.succeeded()?;
+    expect(output.is_file(), "there is no profile")
 }
 
 fn too_many(test: &Context<'_>) -> Verdict {

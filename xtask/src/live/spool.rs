@@ -1,7 +1,7 @@
 //! Recordings whose recorder is killed: `nyquist recover` makes profiles of them, up to the last second.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -32,6 +32,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_can_be_recovered_is_said_and_removed", said_and_removed),
     Test::new("damaged_spools_are_said_and_kept", damaged),
     Test::new("links_in_spools_lead_nowhere", links),
+    Test::new("no_spool_is_behind_another_users_link", others_link),
     Test::new("waits_that_last_are_recovered", waits),
 ];
 
@@ -356,6 +357,21 @@ fn links(test: &Context<'_>) -> Verdict {
         call(&["record", "-s", "--spool"]).path(&shared).args(&["-o", "x.json", "--", "true"]).run()?;
     expect_eq("the status", refused.code(), 1)?;
     expect_contains("stderr", &refused.stderr, "other users may write to it")
+}
+
+fn others_link(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let (own, link) = (test.path("own"), test.path("link"));
+    fs::create_dir(&own)?;
+    symlink(&own, &link)?;
+    lchown(&link, Some(PLAIN_USER), None)?;
+    for place in [link.clone(), link.join("new")] {
+        let call = test.nyquist(&["record", "-s", "--spool"]).path(&place);
+        let refused = call.args(&["-o", "x.json", "--", "true"]).run()?;
+        expect_eq("the status", refused.code(), 1)?;
+        expect_contains("stderr", &refused.stderr, "a link of another user's is on its path")?;
+    }
+    expect(fs::read_dir(&own)?.next().is_none(), "something was made behind the link")
 }
 
 /// A thread that waits all the time has its wait in the recovered profile.

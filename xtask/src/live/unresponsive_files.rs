@@ -22,6 +22,7 @@ pub(super) const TESTS: &[Test] = &[
         .exclusive("every program that lists processes waits for this one"),
     Test::new("an_exec_after_the_check_stops_no_recording", exec_after_check)
         .exclusive("every program that lists processes waits for this one"),
+    Test::new("doctor_waits_for_no_withheld_file", doctor),
     Test::new("withheld_files_end_no_machine_recording", withheld_on_machine)
         .exclusive("records the whole machine"),
 ];
@@ -221,7 +222,22 @@ fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<
         expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
         expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;
     }
-    Ok(())
+    let looked = test.nyquist(&["doctor", &served.pid.to_string()]).run()?;
+    expect_contains("findings", &looked.stdout_text(), "it calls exec, which waits for a file system")?;
+    expect_contains("findings", &looked.stdout_text(), "gives no access to its files or memory")
+}
+
+/// The files of rootless containers are found, and nothing is waited for.
+fn doctor(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["endless", "1"])?;
+    let pid = served.pid.to_string();
+    let looked = test.nyquist(&["doctor", &pid]).run()?.succeeded()?.stdout_text();
+    expect_contains("findings", &looked, "names, lines and inlined calls from its debug info")?;
+    served.withhold()?;
+    let looked = test.nyquist(&["doctor", &pid]).run()?.succeeded()?.stdout_text();
+    served.end()?;
+    expect_contains("findings", &looked, "gives no access to its files or memory")?;
+    expect_contains("findings", &looked, "or withheld")
 }
 
 /// The process answers when it is asked, and then calls exec.

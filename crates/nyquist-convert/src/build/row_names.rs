@@ -77,7 +77,7 @@ pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero
         }
         row.end = process.end.map(since_zero);
     }
-    let mut threads: Vec<&Thread> = process.threads.values().collect();
+    let mut threads: Vec<&Thread> = process.threads.values().map(|thread| &**thread).collect();
     threads.sort_unstable_by_key(|thread| thread.start);
     for Thread { index, name, start, end, reuses_row, .. } in threads {
         if let Some(index) = *index {

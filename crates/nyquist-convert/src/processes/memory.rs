@@ -74,7 +74,11 @@ impl MemoryLimit {
     /// Makes room. Processes that have ended without a sample are forgotten first, except the last ones, which
     /// may still have events. Then the largest processes without samples lose their mappings, and then the
     /// largest ones of all.
-    pub(crate) fn make_room(&mut self, processes: &mut FxHashMap<Pid, Process>, ended_last: &VecDeque<Pid>) {
+    pub(crate) fn make_room(
+        &mut self,
+        processes: &mut FxHashMap<Pid, Box<Process>>,
+        ended_last: &VecDeque<Pid>,
+    ) {
         processes.retain(|pid, process| process.forget_ended() || ended_last.contains(pid));
         for pid in largest(processes) {
             if self.has_room() {
@@ -112,7 +116,7 @@ impl MemoryLimit {
 }
 
 /// The processes with mappings, in the order in which they lose them.
-fn largest(processes: &FxHashMap<Pid, Process>) -> Vec<Pid> {
+fn largest(processes: &FxHashMap<Pid, Box<Process>>) -> Vec<Pid> {
     let mapped = processes.iter().filter(|(_, process)| process.code.mapping_count() > 0);
     let mut mapped: Vec<_> = mapped
         .map(|(pid, process)| {

@@ -28,7 +28,8 @@ pub(crate) struct Process {
     pub(crate) arguments: Arguments,
     /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
-    pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// Its threads. Most processes have one, for which a table has room for four: so they are behind pointers.
+    pub(crate) threads: FxHashMap<Tid, Box<Thread>>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: ProcessRemainder,
     /// What is mapped where.
@@ -48,7 +49,7 @@ pub(crate) struct Process {
 }
 
 /// An estimate of the memory of a thread, with its place in the table of threads.
-const THREAD_BYTES: usize = 2 * size_of::<(Tid, Thread)>();
+const THREAD_BYTES: usize = size_of::<Thread>() + 4 * size_of::<(Tid, Box<Thread>)>();
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
 pub(crate) const MAX_COMM: usize = 15;
@@ -57,7 +58,7 @@ impl Process {
     /// A process without threads and mappings. Its memory, and that of its mappings, is charged to a budget.
     pub(crate) fn new(name: &str, start: Timestamp, budget: &Budget) -> Self {
         let mut charge = budget.charge();
-        charge.set((2 * size_of::<Self>() + name.len()) as u64);
+        charge.set((size_of::<Self>() + 3 * size_of::<(Pid, Box<Self>)>() + name.len()) as u64);
         Self {
             name: name.to_owned(),
             start,
@@ -127,7 +128,7 @@ impl Process {
         threads.entry(tid).or_insert_with(|| {
             *live += 1;
             charge.add((THREAD_BYTES + name.len()) as u64);
-            Thread::new(name, now)
+            Box::new(Thread::new(name, now))
         })
     }
 
@@ -150,7 +151,7 @@ impl Process {
 
     /// Adds a new thread. If the tid is reused, its former thread is forgotten.
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
-        let before = self.threads.insert(tid, Thread::new(name, now));
+        let before = self.threads.insert(tid, Box::new(Thread::new(name, now)));
         if before.is_none() {
             self.charge.add((THREAD_BYTES + name.len()) as u64);
         }

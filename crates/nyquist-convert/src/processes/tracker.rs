@@ -21,7 +21,7 @@ const MAPPED_AFTER_END: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Tracker {
     limit: MemoryLimit,
-    processes: FxHashMap<Pid, Process>,
+    processes: FxHashMap<Pid, Box<Process>>,
     kernel: Mappings,
     /// The processes that have ended last, the latest at the end.
     ended: VecDeque<Pid>,
@@ -41,7 +41,8 @@ impl Tracker {
     /// A process, which begins now if it was not known.
     pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
         let budget = self.limit.budget();
-        self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now, budget))
+        let unnamed = || Box::new(Process::new(&format!("<{}>", pid.0), now, budget));
+        self.processes.entry(pid).or_insert_with(unnamed)
     }
 
     /// Makes room if the processes take too much memory.
@@ -62,12 +63,12 @@ impl Tracker {
 
     /// A known process, which may have ended.
     pub(crate) fn known_process(&self, pid: Pid) -> Option<&Process> {
-        self.processes.get(&pid)
+        self.processes.get(&pid).map(|process| &**process)
     }
 
     /// A known thread, which may have ended.
     pub(crate) fn known_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
-        self.processes.get(&pid)?.threads.get(&tid)
+        self.processes.get(&pid)?.threads.get(&tid).map(|thread| &**thread)
     }
 
     /// A known thread that has not ended.
@@ -87,7 +88,7 @@ impl Tracker {
 
     /// All processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (&Pid, &Process)> {
-        self.processes.iter()
+        self.processes.iter().map(|(pid, process)| (pid, &**process))
     }
 
     /// The threads with unobserved waits, in order.
@@ -156,7 +157,7 @@ impl Tracker {
         let parent = self.process(parent_pid, now);
         let mut child = parent.child(now);
         child.add_thread(tid, &parent.name, now);
-        self.processes.insert(pid, child)
+        self.processes.insert(pid, Box::new(child)).map(|former| *former)
     }
 
     /// A thread took a name, or its process became another program.

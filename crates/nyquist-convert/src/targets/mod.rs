@@ -32,8 +32,9 @@ pub use process_file::ProcessFile;
 
 use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::FileDenied;
+use crate::files::view::MountView;
 use access::TargetAccess;
-use nyquist_system::HeldFile;
+use nyquist_system::{HeldFile, OpenRoot};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -99,6 +100,23 @@ impl Targets {
     /// The beginning of the file of a process's program: its ELF header.
     pub fn program_start(&self, pid: Pid) -> Vec<u8> {
         self.0.program_start(pid)
+    }
+
+    /// Whether a process sees other files at paths than the caller: it has a root folder or mounts of its own. `false` if it
+    /// has ended, may not be inspected, or does not answer.
+    pub fn has_own_root(&self, pid: Pid) -> bool {
+        self.0.view(pid).is_some_and(|view| view != MountView::Ours)
+    }
+
+    /// Opens the file of a mapping: only if it is the file that was mapped.
+    pub fn open_mapping(&self, mapping: &Mapping, pid: Pid) -> Option<HeldFile> {
+        let view = self.0.view(pid).unwrap_or_default();
+        Some(self.0.open_mapping(mapping, pid, view)?.file)
+    }
+
+    /// The root folder of a process, if it differs from the caller's.
+    pub fn root(&self, pid: Pid) -> Option<OpenRoot> {
+        self.0.root(pid)
     }
 
     /// Opens the marker file of a mapping, if reading it reveals nothing new to the user of the process.

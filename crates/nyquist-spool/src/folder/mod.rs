@@ -3,9 +3,10 @@
 //! All files are reached through the open folder above them, and never through links. Those of other users are refused.
 
 use crate::header::BootId;
-use nyquist_system::{create_private_folder, read_kernel_text, with_unused_name};
+use crate::path_walk::{Missing, open_folder};
+use nyquist_system::{read_kernel_text, with_unused_name};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, renameat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, renameat,
     unlinkat,
 };
 use rustix::io::Errno;
@@ -79,13 +80,16 @@ impl SpoolFolder {
     /// Opens the folder, which is made if it is missing. It has to belong to that user, with whose rights this is called, and
     /// others must not be able to write to it.
     pub fn create(path: &Path, user: u32) -> io::Result<Self> {
-        create_private_folder(path)?;
-        Self::open(path, user)
+        Self::opened(path, user, Missing::Make)
     }
 
     /// Opens the folder.
     pub fn open(path: &Path, user: u32) -> io::Result<Self> {
-        let folder = openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        Self::opened(path, user, Missing::Refuse)
+    }
+
+    fn opened(path: &Path, user: u32, missing: Missing) -> io::Result<Self> {
+        let folder = open_folder(path, user, missing)?;
         let stat = fstat(&folder)?;
         check_owner(&stat, user)?;
         if stat.st_mode & (Mode::WGRP | Mode::WOTH).bits() != 0 {

@@ -9,6 +9,7 @@ mod sources;
 mod windows;
 
 use crate::args::DoctorArgs;
+use crate::delegates;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::finder::finder;
 use crate::identity::{self, Rights};
@@ -67,6 +68,7 @@ fn inspect_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(),
     report.can_record = process::can_record(&process);
     report.sections.push(process::section(&process));
     report.sections.extend(process::modules(&process, finder));
+    report.sections.extend(process::silence(delegates::sentences()));
     Ok(())
 }
 
@@ -83,7 +85,7 @@ fn inspect_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
         return Ok(vec![section]);
     }
     let elf = open(&path).map_err(&cannot_read)?;
-    let mut program = Module::read(&path, None, finder).map_err(&cannot_read)?.section("program");
+    let mut program = Module::read(&path, finder).map_err(&cannot_read)?.section("program");
     if interpreter.is_some() {
         let text = format!("{} is a script: this is the program that runs it", given.display());
         program.findings.insert(0, Finding::ok("script", text));
@@ -111,7 +113,7 @@ fn library(name: &str, path: Option<&Path>, finder: &Finder) -> Finding {
         return Finding::problem("library", format!("{name}: no such library is found"))
             .hint("install it, or set LD_LIBRARY_PATH");
     };
-    match Module::read(path, None, finder) {
+    match Module::read(path, finder) {
         Ok(module) => module.summary(),
         Err(reason) => unreadable(path, &reason),
     }

@@ -3,6 +3,7 @@
 use super::finding::{Finding, Level, Section};
 use nyquist_object::elf::Architecture;
 use nyquist_symbols::{Finder, Language, ModuleFacts, NameSource, UnwindSource};
+use nyquist_system::{HeldFile, OpenRoot};
 use std::path::Path;
 
 /// With a smaller share of functions that keep a frame pointer, many stacks lose callers, because stacks are
@@ -15,8 +16,19 @@ pub(crate) struct Module(ModuleFacts);
 
 impl Module {
     /// Finds a module's files the same way as a recording. Fails if the binary cannot be read.
-    pub(crate) fn read(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
-        ModuleFacts::read(path, opens_at, finder).map(Self).map_err(|error| error.to_string())
+    pub(crate) fn read(path: &Path, finder: &Finder) -> Result<Self, String> {
+        ModuleFacts::read(path, finder).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// The same of a file that is held open, in a process with this root folder.
+    pub(crate) fn of_held(
+        path: &Path,
+        file: HeldFile,
+        root: Option<OpenRoot>,
+        finder: &Finder,
+    ) -> Result<Self, String> {
+        let facts = ModuleFacts::of_held(path, file, root.into_iter().collect(), finder);
+        facts.map(Self).map_err(|error| error.to_string())
     }
 
     /// All findings about a requested program.

@@ -4,7 +4,7 @@ use super::finding::{Finding, Section};
 use super::module::{Module, unreadable};
 use crate::number::counted;
 use nyquist_record::linux::machine::AccessDenied;
-use nyquist_record::linux::process::{self, ProcessFacts};
+use nyquist_record::linux::process::{MappedCodeFile, ProcessFacts};
 use nyquist_symbols::Finder;
 use std::path::Path;
 
@@ -68,10 +68,9 @@ fn reasons(perf: &AccessDenied, ptrace: &AccessDenied) -> String {
 
 /// The detailed findings about a process's program, and one line for each library.
 pub(crate) fn modules(process: &ProcessFacts, finder: &Finder) -> Vec<Section> {
-    let program = std::fs::read_link(format!("/proc/{}/exe", process.pid.0)).ok();
-    let is_program = |module: &&process::MappedCodeFile| Some(&module.path) == program.as_ref();
+    let is_program = |module: &&MappedCodeFile| Some(&module.path) == process.program.as_ref();
     let modules = process.modules.iter().flatten();
-    let program = modules.clone().find(is_program).map(|module| inspect(module, finder));
+    let program = modules.clone().find(is_program).map(|module| inspect(module, process, finder));
     let mut sections: Vec<Section> = program
         .map(|looked| match looked {
             Ok(module) => module.section("program"),
@@ -81,7 +80,9 @@ pub(crate) fn modules(process: &ProcessFacts, finder: &Finder) -> Vec<Section> {
         .collect();
     let libraries = modules.filter(|module| !is_program(module));
     let findings: Vec<_> = libraries
-        .map(|module| inspect(module, finder).map_or_else(|finding| finding, |module| module.summary()))
+        .map(|module| {
+            inspect(module, process, finder).map_or_else(|finding| finding, |module| module.summary())
+        })
         .collect();
     if !findings.is_empty() {
         sections.push(Section { kind: "libraries", name: "Its libraries".to_owned(), findings });
@@ -89,14 +90,25 @@ pub(crate) fn modules(process: &ProcessFacts, finder: &Finder) -> Vec<Section> {
     sections
 }
 
-fn inspect(module: &process::MappedCodeFile, finder: &Finder) -> Result<Module, Finding> {
-    let opens_at = module.opens_at.as_deref().ok_or_else(|| gone(&module.path))?;
-    Module::read(&module.path, Some(opens_at), finder).map_err(|reason| unreadable(&module.path, &reason))
+/// The findings about processes that gave no answer, from a sentence of each.
+pub(crate) fn silence(sentences: Vec<String>) -> Option<Section> {
+    let finding = |sentence| {
+        Finding::problem("access", sentence).hint("end the program that serves its files, or wait for it")
+    };
+    let findings: Vec<_> = sentences.into_iter().map(finding).collect();
+    let name = "Access to the process".to_owned();
+    (!findings.is_empty()).then_some(Section { kind: "access", name, findings })
+}
+
+fn inspect(module: &MappedCodeFile, process: &ProcessFacts, finder: &Finder) -> Result<Module, Finding> {
+    let file = module.file.clone().ok_or_else(|| gone(&module.path))?;
+    Module::of_held(&module.path, file, process.root.clone(), finder)
+        .map_err(|reason| unreadable(&module.path, &reason))
 }
 
 fn gone(path: &Path) -> Finding {
     let text = format!(
-        "{}: deleted or replaced since it was mapped, only what it exports has names",
+        "{}: deleted or replaced since it was mapped, or withheld: only what it exports has names",
         path.display()
     );
     Finding::better("library", text).hint("root can still open it; or start the process anew")
@@ -117,7 +129,9 @@ mod tests {
             threads: 3,
             tracer: None,
             inner_pid: None,
+            program: None,
             has_own_root: false,
+            root: None,
             modules: Some(Vec::new()),
             perf: Ok(()),
             ptrace: Ok(()),
@@ -160,5 +174,7 @@ mod tests {
         check(&ProcessFacts { inner_pid: Some(1), ..process() }, Level::Ok, "it is process 1");
         check(&ProcessFacts { modules: None, ..process() }, Level::Problem, "(run as root)");
         assert_mendable(&[gone(Path::new("/bin/app"))]);
+        assert!(silence(Vec::new()).is_none());
+        assert_mendable(&silence(vec!["process 7 gives no access".to_owned()]).unwrap().findings);
     }
 }

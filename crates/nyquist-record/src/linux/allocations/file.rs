@@ -82,18 +82,18 @@ impl AllocationFile {
         self.decoder.unreadable() + u64::from(!self.is_readable)
     }
 
-    /// Reads what was written since the last time. Returns how many bytes.
-    pub(super) fn read(&mut self, ids: &mut Ids, events: &mut Vec<Event>) -> u64 {
+    /// Reads what was written since the last time, until its events take this much memory. Returns how much they take.
+    pub(super) fn read(&mut self, ids: &mut Ids, events: &mut Vec<Event>, most: u64) -> u64 {
         if !self.is_readable {
             return 0;
         }
-        self.try_read(ids, events).unwrap_or_else(|_| {
+        self.try_read(ids, events, most).unwrap_or_else(|_| {
             self.is_readable = false;
             0
         })
     }
 
-    fn try_read(&mut self, ids: &mut Ids, events: &mut Vec<Event>) -> io::Result<u64> {
+    fn try_read(&mut self, ids: &mut Ids, events: &mut Vec<Event>, most: u64) -> io::Result<u64> {
         let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
         let header = AllocationHeader::parse(&read_header(&self.file)?).ok_or_else(nonsense)?;
         // The acquire fence makes everything visible that was written before the count.
@@ -103,12 +103,18 @@ impl AllocationFile {
         if header.capacity != self.capacity || fresh > self.capacity {
             return Err(nonsense());
         }
-        let mut left = fresh;
-        while left > 0 {
-            let taken = self.take_piece(left, ids, events)?;
-            left -= taken;
+        let (mut left, before, mut memory) = (fresh, events.len(), 0);
+        while left > 0 && memory < most {
+            left -= self.take_piece(left, ids, events)?;
+            memory = memory_of(fresh - left, events.len() - before);
         }
-        Ok(fresh)
+        Ok(memory)
+    }
+
+    /// Whether records were not read.
+    pub(super) fn has_more(&self) -> bool {
+        let header = read_header(&self.file).ok().and_then(|bytes| AllocationHeader::parse(&bytes));
+        self.is_readable && header.is_some_and(|header| header.written > self.read)
     }
 
     /// Decodes whole records of the next bytes, and gives their room back. Returns how many bytes they had.
@@ -142,8 +148,8 @@ impl AllocationFile {
         Ok(bytes)
     }
 
-    /// What the table says: the blocks that were not freed. `None` where each allocation is recorded.
-    pub(super) fn contents(&self) -> Option<Event> {
+    /// What the table says: the blocks that were not freed, and their number. `None` where each allocation is recorded.
+    pub(super) fn contents(&self) -> Option<(Event, usize)> {
         if self.distance <= 1 || !self.is_readable {
             return None;
         }
@@ -152,9 +158,16 @@ impl AllocationFile {
         let words = table.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
         let mut addresses: Vec<u64> = words.filter(|word| ![NEVER_USED, FREED].contains(word)).collect();
         addresses.sort_unstable();
+        addresses.shrink_to_fit();
+        let count = addresses.len();
         let contents = HeapContents { heap: self.heap, addresses };
-        Some(Event { time: now(), cpu: None, kind: EventKind::HeapContents(Box::new(contents)) })
+        Some((Event { time: now(), cpu: None, kind: EventKind::HeapContents(Box::new(contents)) }, count))
     }
+}
+
+/// The memory of events and the bytes of their records. A list has twice as much room while it grows.
+fn memory_of(bytes: u64, events: usize) -> u64 {
+    bytes + (2 * events * size_of::<Event>()) as u64
 }
 
 /// The length of the whole records at the start of these bytes.
@@ -177,7 +190,7 @@ fn read_header(file: &File) -> io::Result<[u8; AllocationHeader::LEN]> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::linux::sys::beneath::memory_file;
     use nyquist_alloc::protocol::{MAGIC, RING};
@@ -186,7 +199,7 @@ mod tests {
         file.write_all_at(&word.to_le_bytes(), at as u64).unwrap();
     }
 
-    fn made(written: u64) -> File {
+    pub(in super::super) fn made(written: u64) -> File {
         let file = memory_file(c"nyquist-test").unwrap();
         file.set_len((RING_START + RING) as u64).unwrap();
         file.write_all_at(&MAGIC, 0).unwrap();
@@ -208,12 +221,12 @@ mod tests {
             put(&file, RING_START + at, word);
         }
         let (mut reader, mut events) = (opened(&file), Vec::new());
-        assert_eq!((reader.read(&mut Ids::new(), &mut events), events.len()), (80, 2));
+        assert_eq!((reader.read(&mut Ids::new(), &mut events, 1) > 80, events.len()), (true, 2));
         // The place that the program sees.
         let mut read = [0; 8];
         file.read_exact_at(&mut read, header::READ as u64).unwrap();
         assert_eq!(u64::from_le_bytes(read), 80);
-        assert_eq!((reader.read(&mut Ids::new(), &mut events), reader.unreadable()), (0, 0));
+        assert_eq!((reader.read(&mut Ids::new(), &mut events, 80), reader.unreadable()), (0, 0));
     }
 
     #[test]
@@ -222,13 +235,13 @@ mod tests {
             let file = made(written);
             put(&file, RING_START, first);
             let (mut reader, mut events) = (opened(&file), Vec::new());
-            assert_eq!(reader.read(&mut Ids::new(), &mut events), 0, "{written} {first:#x}");
+            assert_eq!(reader.read(&mut Ids::new(), &mut events, 1 << 40), 0, "{written} {first:#x}");
             assert!(reader.unreadable() > 0 && events.is_empty() && reader.contents().is_none());
         }
         let shorter = made(40);
         let mut reader = opened(&shorter);
         shorter.set_len(100).unwrap();
-        assert_eq!(reader.read(&mut Ids::new(), &mut Vec::new()), 0);
+        assert_eq!(reader.read(&mut Ids::new(), &mut Vec::new(), 80), 0);
     }
 
     #[test]
@@ -237,7 +250,8 @@ mod tests {
         for (place, word) in [(3, 0x3000), (9, FREED), (11, 0x2000)] {
             put(&file, TABLE + place * 8, word);
         }
-        let Some(Event { kind: EventKind::HeapContents(contents), .. }) = opened(&file).contents() else {
+        let Some((Event { kind: EventKind::HeapContents(contents), .. }, 2)) = opened(&file).contents()
+        else {
             panic!()
         };
         assert_eq!(contents.addresses, [0x2000, 0x3000]);

@@ -3,11 +3,23 @@
 use std::fs::File;
 
 use nyquist_alloc::protocol::EXTENSION;
+#[cfg(test)]
+use nyquist_alloc::protocol::RING;
 use nyquist_convert::event::{Event, HeapId};
 
 use super::file::{AllocationFile, FileDenied};
 use crate::linux::markers::folder_reader::{FolderReader, MAX_FILES, RingState};
 use crate::linux::markers::ids::Ids;
+
+/// The most memory of events that wait for the converter. What is beyond stays in the files: their programs then lose
+/// allocations, which they count. A program can have thousands of files, and write faster than any converter reads.
+#[cfg(not(test))]
+const MAX_WAITING: u64 = 256 << 20;
+#[cfg(test)]
+const MAX_WAITING: u64 = 3 * RING as u64;
+
+/// The most addresses of blocks that were not freed, of all files together. The table of a file has room for 65,536.
+const MAX_LIVE: usize = 8 << 20;
 
 /// What was read, and what is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +30,7 @@ pub struct AllocationSummary {
     pub lost_allocations: u64,
     /// How many records of frees were lost. The blocks are known to be freed nevertheless, but not when.
     pub lost_frees: u64,
-    /// How many records or files could not be understood.
+    /// How many records or files could not be understood, or were too many to be read at the end.
     pub unreadable: u64,
     /// How many processes had no space for their records.
     pub without_space: u64,
@@ -32,11 +44,15 @@ pub(super) struct AllocationFiles {
     refused: u64,
     /// How many files had no space when the folder was last looked at.
     empty: u64,
+    /// The memory of the events that were read and not yet taken.
+    waiting: u64,
+    /// The file that is read next.
+    next: usize,
 }
 
 impl AllocationFiles {
     pub(super) fn new() -> Self {
-        Self { files: Vec::new(), ids: Ids::new(), refused: 0, empty: 0 }
+        Self { files: Vec::new(), ids: Ids::new(), refused: 0, empty: 0, waiting: 0, next: 0 }
     }
 
     /// Notes that the folder is looked at again.
@@ -44,26 +60,48 @@ impl AllocationFiles {
         self.empty = 0;
     }
 
-    /// Reads what was written since the last time. Returns whether there was anything.
-    pub(super) fn read(&mut self, events: &mut Vec<Event>, _last: bool) -> bool {
+    /// Reads what was written since the last time, in turns if not all may wait. Returns whether there was anything.
+    pub(super) fn read(&mut self, events: &mut Vec<Event>) -> bool {
         self.ids.begin_poll();
         let mut read = 0;
-        for file in &mut self.files {
-            read += file.read(&mut self.ids, events);
+        for _ in 0..self.files.len() {
+            let room = MAX_WAITING.saturating_sub(self.waiting);
+            if room == 0 {
+                break;
+            }
+            let turn = self.next % self.files.len();
+            self.next = turn + 1;
+            let memory = self.files[turn].read(&mut self.ids, events, room);
+            self.waiting += memory;
+            read += memory;
         }
         read > 0
     }
 
+    /// Notes that the events were taken.
+    pub(super) fn taken(&mut self) {
+        self.waiting = 0;
+    }
+
     /// Adds what is left of each heap.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> AllocationSummary {
-        events.extend(self.files.iter().filter_map(AllocationFile::contents));
+        let (mut live, mut left_out) = (0, 0);
+        for file in &self.files {
+            left_out += u64::from(file.has_more());
+            if live > MAX_LIVE {
+                left_out += 1;
+            } else if let Some((event, count)) = file.contents() {
+                live += count;
+                events.push(event);
+            }
+        }
         let sum =
             |count: fn(&AllocationFile) -> u64| self.files.iter().map(count).fold(0, u64::saturating_add);
         AllocationSummary {
             processes: self.files.len(),
             lost_allocations: sum(|file| file.lost_allocations),
             lost_frees: sum(|file| file.lost_frees),
-            unreadable: sum(AllocationFile::unreadable).saturating_add(self.refused),
+            unreadable: sum(AllocationFile::unreadable).saturating_add(self.refused + left_out),
             without_space: self.empty,
         }
     }
@@ -89,5 +127,39 @@ impl FolderReader for AllocationFiles {
 
     fn refuse(&mut self) {
         self.refused += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::made;
+    use super::*;
+    use nyquist_alloc::protocol::RING_START;
+    use std::os::unix::fs::FileExt as _;
+
+    const RECORDS: u64 = (RING / 40) as u64;
+
+    /// A file whose ring is full of records of frees.
+    fn full() -> File {
+        let file = made(RECORDS * 40);
+        let record: Vec<u8> =
+            [2 | 40_u64 << 32, 5, 6, 0x1000, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        file.write_all_at(&record.repeat(RECORDS as usize), RING_START as u64).unwrap();
+        file
+    }
+
+    #[test]
+    fn what_waits_for_the_converter_is_bounded() {
+        let (mut files, mut events) = (AllocationFiles::new(), Vec::new());
+        for _ in 0..3 {
+            assert_eq!(files.take(full()), RingState::Settled);
+        }
+        // The events take more memory than their records. Until they are taken, nothing more is read.
+        for unread in [2, 1, 0] {
+            assert!(files.read(&mut events) && !files.read(&mut events));
+            assert_eq!(files.finish(&mut Vec::new()).unreadable, unread);
+            files.taken();
+        }
+        assert_eq!(events.len() as u64, 3 * RECORDS);
     }
 }

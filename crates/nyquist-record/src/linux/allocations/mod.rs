@@ -63,6 +63,7 @@ impl AllocationReader {
     pub fn finish(mut self, events: &mut Vec<Event>) -> AllocationSummary {
         self.reader.end();
         let mut shared = self.reader.lock();
+        shared.hand_over(events);
         shared.read(true);
         let ReaderState { files, events: read, .. } = &mut *shared;
         let summary = files.finish(read);
@@ -77,7 +78,15 @@ impl Companion for AllocationReader {
     fn collect(&mut self, events: &mut Vec<Event>) {
         let mut shared = self.reader.lock();
         shared.read(false);
-        events.append(&mut shared.events);
+        shared.hand_over(events);
+    }
+}
+
+impl ReaderState {
+    /// Gives what was read to the converter.
+    fn hand_over(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+        self.files.taken();
     }
 }
 
@@ -91,7 +100,7 @@ impl ReadInBackground for ReaderState {
             self.files.begin_scan();
         }
         self.folder.scan(&mut self.files, last);
-        self.files.read(&mut self.events, last)
+        self.files.read(&mut self.events)
     }
 
     fn awaited(&mut self) -> Option<RawFd> {
