@@ -1,5 +1,7 @@
 //! The kinds of questions, each with another subject a round.
 
+use std::ops::Range;
+
 use nyquist_analysis::{
     CodeSelection, FlameChartOptions, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree,
     TreeLimits, View,
@@ -141,13 +143,21 @@ pub(crate) fn all() -> Vec<Question> {
         question("CPU timeline", |index, round| {
             View::new(index, &range(index, round, 0.99)).thread_timeline(1000).rows.len()
         }),
-        question("flame chart of a thread", |index, round| {
-            let view = View::new(index, &thread(index, round));
-            let options = FlameChartOptions { min_ns: 5_000_000, joins_narrow: true, max_depth: 100 };
-            view.flame_chart(ThreadIndex::from_index(round * 7 % index.profile().threads().len()), &options)
-                .len()
+        question("flame chart of a thread", |index, round| flame_chart(index, round, 0..56)),
+        question("flame chart of a thread, all levels", |index, round| {
+            flame_chart(index, round, 0..usize::MAX)
         }),
     ]
+}
+
+/// With the columns of a page that is 1,300 pixels wide.
+fn flame_chart(index: &Index<'_>, round: usize, joined_levels: Range<usize>) -> usize {
+    let view = View::new(index, &thread(index, round));
+    let times = view.times();
+    let min_ns = (times.end - times.start) / 1300;
+    let options = FlameChartOptions { min_ns, joined_levels, ..FlameChartOptions::default() };
+    let thread = ThreadIndex::from_index(round * 7 % index.profile().threads().len());
+    view.flame_chart(thread, &options).boxes.len()
 }
 
 fn all_time() -> Selection {

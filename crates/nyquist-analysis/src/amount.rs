@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
-use nyquist_profile::{Profile, Sample};
+use nyquist_profile::{Profile, UntimedSample};
 use serde::Serialize;
 
 /// The amount of a profile that something accounts for.
@@ -18,7 +18,7 @@ pub struct Amount {
 impl Amount {
     /// The amount of a sample. A thread's first CPU delta has no meaning, because no sample precedes it. Its
     /// time follows from its weight instead.
-    pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
+    pub(crate) fn of_sample(profile: &Profile, sample: &UntimedSample, is_first: bool) -> Self {
         let weight = sample.weight;
         let cpu_ns = match profile.meta() {
             meta if !meta.has_cpu_deltas => 0,

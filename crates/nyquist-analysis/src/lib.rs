@@ -46,7 +46,7 @@ pub use names::pattern::{Pattern, PatternError};
 pub use names::{comparable_name, is_only_address, module_name, short_name, without_hash};
 pub use query::call_sites::CallSite;
 pub use query::counters::{CounterFigure, CounterSummary};
-pub use query::flame_chart::{FlameChartBox, FlameChartOptions};
+pub use query::flame_chart::{FlameChart, FlameChartBox, FlameChartOptions};
 pub use query::flame_graph::{FlameBox, FlameGraph, FlameOptions};
 pub use query::function_choice::{ChoiceError, FunctionChoice};
 pub use query::function_groups::{FunctionGroup, FunctionGrouping};

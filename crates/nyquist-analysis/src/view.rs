@@ -12,6 +12,7 @@ use crate::index::derived::DerivedForest;
 use crate::index::forest::{Forest, NONE};
 use crate::index::function_info::FunctionInfo;
 use crate::index::node_sums::NodeSums;
+use crate::index::sampled_nodes::SampledNodes;
 use crate::index::sums::{self, SampleSums};
 use crate::selection::Selection;
 use crate::selection::selected_samples::{SelectedSample, SelectedSamples};
@@ -28,6 +29,8 @@ pub struct View<'a> {
     pub(crate) selection: Selection,
     pub(crate) chosen: SelectedSamples<'a>,
     pub(crate) derived: DerivedForest<'a>,
+    /// The nodes that have samples, after filters and transforms.
+    sampled: Cow<'a, SampledNodes>,
     /// The running sums of [`NodeSums`].
     running: Cow<'a, [Amount]>,
     /// The sum of the samples without a stack.
@@ -41,9 +44,9 @@ impl<'a> View<'a> {
     pub fn new(index: &'a Index<'a>, selection: &Selection) -> Self {
         let chosen = SelectedSamples::new(index.profile, selection);
         let derived = derive(index, selection);
-        let (running, stackless) = sum_up(index, &chosen, &derived);
-        let category_rows = OnceLock::new();
-        Self { index, selection: selection.clone(), chosen, running, derived, stackless, category_rows }
+        let Sums { sampled, running, stackless } = sum_up(index, &chosen, &derived);
+        let (selection, category_rows) = (selection.clone(), OnceLock::new());
+        Self { index, selection, chosen, sampled, running, derived, stackless, category_rows }
     }
 
     /// The profile.
@@ -62,7 +65,12 @@ impl<'a> View<'a> {
             Cow::Owned(running) => size_of_val(&**running),
             Cow::Borrowed(_) => 0,
         };
-        running + self.derived.own_bytes()
+        let sampled = match &self.sampled {
+            Cow::Owned(sampled) => sampled.bytes(),
+            Cow::Borrowed(_) => 0,
+        };
+        let category_rows = self.category_rows.get().map_or(0, CategoryRows::bytes);
+        running + sampled + category_rows + self.derived.own_bytes()
     }
 
     /// The name and place of a function, or of the lib that it stands for.
@@ -117,7 +125,7 @@ impl<'a> View<'a> {
 
     /// The remaining stacks, with the sums of their nodes.
     pub(crate) fn node_sums(&self) -> NodeSums<'_> {
-        NodeSums::new(&self.derived.forest, &self.running)
+        NodeSums::new(&self.derived.forest, &self.sampled, &self.running)
     }
 
     /// The self amount of a node.
@@ -175,42 +183,52 @@ fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Deri
     derived.keeps_stackless = false;
 }
 
+/// The sums of a view.
+struct Sums<'a> {
+    sampled: Cow<'a, SampledNodes>,
+    running: Cow<'a, [Amount]>,
+    stackless: Amount,
+}
+
 /// The running sums of the nodes' amounts, and the amount of samples without a stack.
-fn sum_up<'a>(
-    index: &'a Index<'a>,
-    chosen: &SelectedSamples<'_>,
-    derived: &DerivedForest<'_>,
-) -> (Cow<'a, [Amount]>, Amount) {
+fn sum_up<'a>(index: &'a Index<'a>, chosen: &SelectedSamples<'_>, derived: &DerivedForest<'_>) -> Sums<'a> {
     let mut plans = chosen.states().iter().map(|&state| SumPlan::new(index, chosen, state));
     let (first, second) = (plans.next(), plans.next());
-    let all = &index.sums.all;
+    let (all, sampled) = (&index.sums.all, &index.sums.sampled);
     let (own, stackless) = match (first, second) {
         (Some(plan), None) if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
         (first, second) => {
-            let mut sums = first.map_or_else(|| SampleSums::new(index.forest.len()), |plan| plan.sums());
+            let mut sums = first.map_or_else(|| SampleSums::new(sampled.slots()), |plan| plan.sums());
             if let Some(plan) = second {
                 sums.add_all(&plan.sums());
             }
             (Cow::Owned(sums.own), sums.stackless)
         }
     };
-    let running = match (&derived.map, own) {
-        (None, Cow::Borrowed(_)) => Cow::Borrowed(&*index.sums.running),
-        (None, Cow::Owned(own)) => Cow::Owned(sums::running(own)),
-        (Some(map), own) => Cow::Owned(sums::running(moved(&own, map, derived.forest.len()))),
+    let (sampled, running) = match (&derived.map, own) {
+        (None, Cow::Borrowed(_)) => (Cow::Borrowed(sampled), Cow::Borrowed(&*index.sums.running)),
+        (None, Cow::Owned(own)) => (Cow::Borrowed(sampled), Cow::Owned(sums::running(own))),
+        (Some(map), own) => {
+            let (sampled, own) = moved(sampled, &own, map, derived.forest.len());
+            (Cow::Owned(sampled), Cow::Owned(sums::running(own)))
+        }
     };
-    (running, if derived.keeps_stackless { stackless } else { Amount::default() })
+    let stackless = if derived.keeps_stackless { stackless } else { Amount::default() };
+    Sums { sampled, running, stackless }
 }
 
-/// The amounts of the nodes after filters and transforms.
-fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
-    let mut moved = SampleSums::new(len).own;
-    for (&amount, &target) in own.iter().zip(map) {
-        if target != NONE && !amount.is_zero() {
-            moved[target as usize] += amount;
-        }
-    }
-    moved
+/// The nodes that have samples after filters and transforms, and their amounts.
+fn moved(sampled: &SampledNodes, own: &[Amount], map: &[u32], len: usize) -> (SampledNodes, Vec<Amount>) {
+    let targets = || {
+        let moved = sampled.nodes().zip(own).map(|(node, &amount)| (map[node as usize], amount));
+        moved.filter(|(target, amount)| *target != NONE && !amount.is_zero())
+    };
+    let mut is_sampled = vec![false; len];
+    targets().for_each(|(target, _)| is_sampled[target as usize] = true);
+    let sampled = SampledNodes::new(&is_sampled);
+    let mut own = SampleSums::new(sampled.slots()).own;
+    targets().for_each(|(target, amount)| own[sampled.slots_before(target)] += amount);
+    (sampled, own)
 }
 
 #[cfg(test)]

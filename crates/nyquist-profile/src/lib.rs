@@ -50,7 +50,7 @@ pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema,
 pub use measure::{Measure, Unit};
 pub use meta::{ExtraInfo, Meta};
 pub use profile::Profile;
-pub use sample::Sample;
+pub use sample::{Sample, UntimedSample};
 pub use samples::Samples;
 pub use stable_numbers::StableNumbers;
 pub use strings::StringTable;

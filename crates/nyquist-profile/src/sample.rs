@@ -37,3 +37,25 @@ impl Sample {
         Self { time, cpu_delta, stack, weight: 1, off_cpu: false }
     }
 }
+
+/// A sample without its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UntimedSample {
+    /// As in [`Sample::cpu_delta`].
+    pub cpu_delta: u64,
+    /// As in [`Sample::stack`].
+    pub stack: Option<StackId>,
+    /// As in [`Sample::weight`].
+    pub weight: u64,
+    /// As in [`Sample::off_cpu`].
+    pub off_cpu: bool,
+}
+
+impl Sample {
+    /// The sample without its time.
+    #[inline]
+    pub fn untimed(&self) -> UntimedSample {
+        let Self { cpu_delta, stack, weight, off_cpu, .. } = *self;
+        UntimedSample { cpu_delta, stack, weight, off_cpu }
+    }
+}

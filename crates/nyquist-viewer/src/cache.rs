@@ -13,7 +13,7 @@ const MAX_VIEWS: usize = 8;
 const MIN_VIEWS: usize = 3;
 
 /// The maximum memory of more views than that, in bytes.
-const VIEW_BYTES: usize = 128 << 20;
+const VIEW_BYTES: usize = 64 << 20;
 
 /// The maximum memory of the kept responses, in bytes.
 const ANSWER_BYTES: usize = 32 << 20;

@@ -378,6 +378,58 @@ const scenarios = {
     await page.locator('[data-crumb=event] button').click();
     await said.getByText('Sampling interval', { exact: true }).waitFor();
     await until('CPU time is shown again', async () => /CPU time/.test(await page.locator('.facts').innerText()));
+    assert.equal(await page.locator('.time option[value="waiting"]:not([hidden])').count(), 0, 'waiting that was not recorded is not offered');
+  },
+
+  /** Two thousand threads, an hour at 1 ms, a hundred counters, names of 4,000 characters: all panels are drawn, few nodes are made, and answers are small. */
+  async large() {
+    await page.addInitScript(() => performance.setResourceTimingBufferSize(10_000));
+    const heavy = [];
+    const look = async (what) => {
+      const { nodes, wide, requests } = await page.evaluate(() => {
+        const requests = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/')).map(({ name, decodedBodySize }) => [name.replace(/.*\/api\/v1\//, ''), decodedBodySize]);
+        performance.clearResourceTimings();
+        return { nodes: document.querySelectorAll('*').length, wide: document.documentElement.scrollWidth - innerWidth, requests };
+      });
+      assert.ok(nodes < expected.nodes, `${what}: ${nodes} nodes`);
+      assert.ok(wide <= 0, `${what}: ${wide} pixels too wide`);
+      heavy.push(...requests.filter(([, bytes]) => bytes > 1_000_000).map(([name, bytes]) => `${what}: ${name} has ${bytes} bytes`));
+    };
+    const drawn = (name, canvas = 'canvas') => until(`the ${name} is drawn`, async () => (await painted(`[data-panel="${name}"] ${canvas}`)) > 0.005);
+    await open();
+    await drawn('flame-graph');
+    await drawn('timeline');
+    await look('opened');
+    for (const name of ['call-tree', 'functions', 'stack-chart', 'heat-map', 'markers', 'marker-chart', 'info']) {
+      await tab(name);
+      if (name === 'stack-chart') await drawn(name, 'canvas.flame-canvas');
+      if (name === 'heat-map') await drawn(name, '.heat-canvas');
+      await page.waitForFunction(() => document.querySelectorAll('.status-loading:not([hidden])').length === 0);
+      await look(name);
+    }
+    await open(`${url}?tab=functions&sort=total`);
+    const long = rowOf(expected.long.slice(0, 17));
+    assert.ok((await long.boundingBox()).height < 40, 'a row is a line');
+    await long.click();
+    await panel('callers').getByText(expected.caller, { exact: true }).first().waitFor();
+    await look('a long name is selected');
+    await page.locator('.track-search').fill(expected.thread);
+    const found = panel('timeline').locator('.track[data-thread]');
+    await until('the thread is found', async () => (await found.count()) === 1);
+    await found.first().locator('.track-label').click();
+    await page.locator('.track-search').fill('');
+    await look('a thread is found');
+    const toggle = panel('timeline').locator('.counter-toggle');
+    assert.ok((await toggle.innerText()).includes(`${expected.counters} counters`));
+    assert.equal(await toggle.getAttribute('aria-expanded'), 'false', 'counters do not push the threads out of sight');
+    await toggle.click();
+    await panel('timeline').locator('.counter-label').first().waitFor();
+    await look('counters are shown');
+    await toggle.click();
+    await open(`${url}?tab=functions&sort=total&range=600000000000-1200000000000`);
+    await rowOf(expected.caller).waitFor();
+    await look('a range');
+    assert.deepEqual(heavy, []);
   },
 
   /** Waiting: shares of the waiting, stacks of markers, and their flame graph. */
@@ -404,8 +456,23 @@ const scenarios = {
     const { kinds } = await api('markers?limit=1');
     const { total_ns: total } = kinds.find(({ name }) => name === expected.kind);
     assert.ok(Math.abs(answer.weight * answer.interval_ns - total) <= 0.01 * total, `${answer.weight * answer.interval_ns} of ${total}`);
+    const { rows: waits } = await api(`markers?limit=100&kind=${encodeURIComponent(expected.kind)}`);
+    assert.ok(waits.some((wait) => JSON.stringify(wait).includes('Which one')), 'a marker of a lock says which one');
     await page.goto(`${url}?tab=marker-chart`);
     await until('the marker chart is drawn', async () => (await painted('[data-panel="marker-chart"] canvas.flame-canvas')) > 0.01);
+    // Kinds of waits have colours of their own.
+    const hues = await panel('marker-chart').locator('canvas.flame-canvas').first().evaluate((canvas) => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const found = new Map();
+      for (let at = 0; at < data.length; at += 4) {
+        const [red, green, blue] = data.slice(at, at + 3);
+        const [least, most] = [Math.min(red, green, blue), Math.max(red, green, blue)];
+        const hue = { [red]: (green - blue) / (most - least), [green]: 2 + (blue - red) / (most - least), [blue]: 4 + (red - green) / (most - least) }[most];
+        if (most - least > 30) found.set(Math.round(hue), (found.get(Math.round(hue)) ?? 0) + 1);
+      }
+      return [...found].filter(([, pixels]) => pixels > 20).length;
+    });
+    assert.ok(hues >= 2, `${hues} colours of markers`);
   },
 
   /** A profile without samples: the reason is shown, and waiting is not offered. */
@@ -801,6 +868,10 @@ const scenarios = {
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= 400, `${name} is ${scroll} wide`);
     }
+    // Names have the room before notes about them.
+    await open(`${url}?tab=stack-chart`);
+    const title = panel('stack-chart').locator('.tools-title').filter({ hasText: expected.program });
+    await until('the name of the thread is whole', () => title.evaluate((element) => element.scrollWidth <= element.clientWidth));
     const [needed, room] = await page.locator('.track-search').evaluate((input) => {
       const { font, paddingLeft, paddingRight } = getComputedStyle(input);
       const ctx = document.createElement('canvas').getContext('2d');

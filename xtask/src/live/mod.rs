@@ -59,6 +59,7 @@ mod jit;
 mod job_control;
 mod json_docs;
 mod kept_records;
+mod large_profile;
 mod leaks;
 mod losses;
 mod macos;

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::http::Client;
 use super::invocation::Running;
+use super::large_profile;
 use super::npm::{self, Package};
 use super::query;
 use super::server::{link_of, parts_of};
@@ -48,6 +49,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
     Test::new("a_dropped_file_keeps_to_the_memory_limit", dropped_within_limit),
     Test::new("each_of_many_threads_has_a_track", many_threads),
+    Test::new("much_of_everything_is_usable", large),
     Test::new("each_core_has_a_track", cores),
     Test::new("a_recording_is_followed", live_recording),
     Test::new("top_is_followed_in_a_browser", live_top),
@@ -270,6 +272,18 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let trace = test.fresh("many.json");
     std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
     browse(test, &[&trace], "many", &json!({ "threads": THREADS }))
+}
+
+/// Two thousand threads, an hour at 1 ms, a hundred counters, a name of 4,000 characters.
+fn large(test: &Context<'_>) -> Verdict {
+    let profile = test.fresh("large.json");
+    std::fs::write(&profile, large_profile::text())?;
+    let expected = json!({
+        "long": large_profile::long_name(), "caller": large_profile::CALLER,
+        "thread": large_profile::thread_name(large_profile::THREADS - 1),
+        "counters": large_profile::COUNTERS, "nodes": 6000,
+    });
+    browse(test, &[&profile], "large", &expected)
 }
 
 /// Threads whose names differ in their ends, and whose stacks are deep.

@@ -44,7 +44,7 @@ impl Observations {
         let running = sums::running(squares.own);
         let in_stacks = running.last().copied().unwrap_or_default();
         let weights = by_function(view, view.node_sums());
-        let squares = by_function(view, NodeSums::new(view.forest(), &running));
+        let squares = by_function(view, view.node_sums().with_running(&running));
         let functions = weights.into_iter().zip(squares).enumerate();
         let functions =
             functions.filter(|(_, ((_, total), _))| *total > 0).map(|(func, (weight, squares))| {
@@ -56,13 +56,16 @@ impl Observations {
     }
 }
 
-/// The squares of the weights of all samples, summed up by node.
+/// The squares of the weights of all samples, summed up by slot. Samples of nothing may have no slot, but no square
+/// either.
 fn squares(view: &View<'_>) -> SampleSums {
-    let mut squares = SampleSums::new(view.forest().len());
+    let sums = view.node_sums();
+    let mut squares = SampleSums::new(sums.slots());
     for &thread in &*view.chosen.threads {
         for (chosen, node) in view.samples_of(thread) {
             let weight = chosen.amount.weight;
-            squares.add(node, Amount { weight: weight.saturating_mul(weight), cpu_ns: 0 });
+            let slot = node.map(|node| sums.slot(node));
+            squares.add(slot, Amount { weight: weight.saturating_mul(weight), cpu_ns: 0 });
         }
     }
     squares

@@ -64,6 +64,11 @@ impl CategoryRows {
         Self { of_stack, stackless: DROPPED }
     }
 
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.of_stack)
+    }
+
     /// The row of samples with a stack, or without one; `None` if these have been dropped.
     pub(crate) fn row(&self, stack: Option<StackId>) -> Option<usize> {
         let row = stack.map_or(self.stackless, |stack| self.of_stack[stack.index()]);

@@ -3,15 +3,12 @@
 
 use nyquist_profile::{Profile, Samples, ThreadIndex};
 
-use crate::amount::Amount;
-use crate::index::columns::Column;
 use crate::index::indexed_sums::IndexedSums;
 use crate::index::sums::SampleSums;
 use crate::parallel;
 use crate::sample_state::SampleState;
 
-/// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
-/// each node that has samples of its own.
+/// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for each slot.
 const MAX_MOMENTS: usize = 8;
 
 /// At least this many times are examined to find each moment.
@@ -21,10 +18,6 @@ const TIMES_A_MOMENT: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     in_order: Vec<Checkpoint>,
-    /// The nodes that have samples of their own: a few of those of deep stacks.
-    sampled: Vec<u32>,
-    /// The number of all nodes.
-    nodes: usize,
 }
 
 /// A moment.
@@ -32,43 +25,42 @@ pub(crate) struct Checkpoints {
 struct Checkpoint {
     /// The number of samples of each thread before it.
     positions: Vec<usize>,
-    /// The sums of these samples at each sampled node.
-    own: Vec<Amount>,
-    /// The sum of those without a stack.
-    stackless: Amount,
+    /// The sums of these samples.
+    sums: SampleSums,
 }
 
 impl Checkpoints {
     /// Sums up the samples of the default threads. O(samples).
-    pub(crate) fn new(profile: &Profile, sums: &IndexedSums, columns: &[Column]) -> Self {
-        let (threads, all) = (&sums.default_threads, &sums.all);
-        let nodes = all.own.len() - 1;
+    pub(crate) fn new(profile: &Profile, sums: &IndexedSums) -> Self {
+        let (threads, slots) = (&sums.default_threads, sums.sampled.slots());
         let positions = |time: u64| {
             let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
             samples.map(|samples| samples.count_before(time)).collect()
         };
         let mut starts = vec![vec![0; threads.len()]];
-        starts.extend(moments(profile, threads, nodes).into_iter().map(positions));
+        starts.extend(moments(profile, threads, slots).into_iter().map(positions));
         starts.push(threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect());
-        let own = all.own.iter().zip(0..).take(nodes);
-        let sampled: Vec<u32> = own.filter(|(own, _)| !own.is_zero()).map(|(_, node)| node).collect();
         let between: Vec<_> = starts.windows(2).collect();
         let mut pieces = parallel::map(&between, 1, |pair| {
-            let mut sums = SampleSums::new(nodes);
+            let mut piece = SampleSums::new(slots);
             for (&thread, (&start, &end)) in threads.iter().zip(pair[0].iter().zip(&pair[1])) {
-                let add = |node, amount| sums.add(node, amount);
-                columns[thread.index()].go_through(start..end, SampleState::OnCpu, add);
+                let (thread, add) = (profile.thread(thread), |slot, amount| piece.add(slot, amount));
+                sums.slots.go_through(profile, thread, start..end, SampleState::OnCpu, add);
             }
-            let own = sampled.iter().map(|&node| sums.own[node as usize]).collect();
-            Checkpoint { positions: pair[1].clone(), own, stackless: sums.stackless }
+            Checkpoint { positions: pair[1].clone(), sums: piece }
         });
-        let (positions, own) = (starts.swap_remove(0), vec![Amount::default(); sampled.len()]);
-        pieces.insert(0, Checkpoint { positions, own, stackless: Amount::default() });
+        pieces.insert(0, Checkpoint { positions: starts.swap_remove(0), sums: SampleSums::new(slots) });
         for later in 1..pieces.len() {
             let (before, after) = pieces.split_at_mut(later);
-            after[0].add(&before[later - 1]);
+            after[0].sums.add_all(&before[later - 1].sums);
         }
-        Self { in_order: pieces, sampled, nodes }
+        Self { in_order: pieces }
+    }
+
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |one: &Checkpoint| size_of_val(&*one.positions) + one.sums.bytes();
+        self.in_order.iter().map(bytes).sum()
     }
 
     /// The number of samples of each thread before a checkpoint.
@@ -87,29 +79,18 @@ impl Checkpoints {
 
     /// The sums of the samples between two checkpoints.
     pub(crate) fn between(&self, start: usize, end: usize) -> SampleSums {
-        let (start, end) = (&self.in_order[start], &self.in_order[end]);
-        let mut sums = SampleSums::new(self.nodes);
-        for (&node, (&start, &end)) in self.sampled.iter().zip(start.own.iter().zip(&end.own)) {
-            sums.own[node as usize] = end - start;
-        }
-        sums.stackless = end.stackless - start.stackless;
-        sums
-    }
-}
-
-impl Checkpoint {
-    fn add(&mut self, other: &Self) {
-        self.own.iter_mut().zip(&other.own).for_each(|(own, &amount)| *own += amount);
-        self.stackless += other.stackless;
+        let (start, end) = (&self.in_order[start].sums, &self.in_order[end].sums);
+        let own = start.own.iter().zip(&end.own).map(|(&start, &end)| end - start).collect();
+        SampleSums { own, stackless: end.stackless - start.stackless }
     }
 }
 
 /// Moments with about the same number of samples between them. There are at least as many samples between two
-/// moments as there are nodes, because taking a difference goes through all nodes.
-fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
+/// moments as there are slots, because taking a difference goes through all slots.
+fn moments(profile: &Profile, threads: &[ThreadIndex], slots: usize) -> Vec<u64> {
     let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
     let total: usize = samples().map(Samples::len).sum();
-    let count = (total / nodes.max(1)).saturating_sub(1).min(MAX_MOMENTS);
+    let count = (total / slots.max(1)).saturating_sub(1).min(MAX_MOMENTS);
     let step = (total / (TIMES_A_MOMENT * (count + 1))).max(1);
     let mut times: Vec<_> = samples().flat_map(|samples| samples.iter().step_by(step)).collect();
     times.sort_unstable_by_key(|sample| sample.time);

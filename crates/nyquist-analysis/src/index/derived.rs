@@ -67,14 +67,6 @@ impl<'a> DerivedForest<'a> {
         self.map.is_none() && self.keeps_stackless
     }
 
-    /// Whether samples at `node`, or without a stack, are kept.
-    pub(crate) fn keeps(&self, node: Option<u32>) -> bool {
-        match node {
-            Some(node) => self.target(node).is_some(),
-            None => self.keeps_stackless,
-        }
-    }
-
     /// Moves the samples of each node to its node in `target`: an ancestor, itself, or [`NONE`] to drop
     /// them.
     pub(crate) fn move_samples(&mut self, target: Vec<u32>) {

@@ -2,7 +2,6 @@
 
 pub(crate) mod category_rows;
 pub(crate) mod checkpoints;
-pub(crate) mod columns;
 pub(crate) mod cpu_threads;
 pub(crate) mod derived;
 pub(crate) mod forest;
@@ -11,10 +10,12 @@ pub(crate) mod indexed_sums;
 pub(crate) mod node_sums;
 pub(crate) mod orders;
 pub(crate) mod prefix_sums;
+pub(crate) mod sampled_nodes;
 pub(crate) mod self_and_total;
 pub(crate) mod span;
-pub(crate) mod state_sums;
+pub(crate) mod stack_slots;
 pub(crate) mod sums;
+pub(crate) mod thread_sums;
 
 use std::sync::OnceLock;
 
@@ -22,14 +23,13 @@ use nyquist_profile::{FuncId, Profile, StackId, ThreadIndex, well_known};
 
 use crate::index::category_rows::CategoryRows;
 use crate::index::checkpoints::Checkpoints;
-use crate::index::columns::Column;
 use crate::index::derived::DerivedForest;
 use crate::index::forest::Forest;
 use crate::index::function_info::FunctionInfo;
 use crate::index::indexed_sums::IndexedSums;
 use crate::index::orders::{FunctionOrder, LineOrder};
 use crate::index::prefix_sums::{PrefixSum, PrefixSums};
-use crate::index::state_sums::StateSums;
+use crate::index::thread_sums::ThreadSums;
 use crate::parallel;
 use crate::sample_state::SampleState;
 
@@ -42,8 +42,7 @@ pub struct Index<'p> {
     /// The node of each stack.
     pub(crate) node_of_stack: Vec<u32>,
     pub(crate) sums: IndexedSums,
-    columns: OnceLock<Vec<Column>>,
-    by_thread: OnceLock<Vec<StateSums>>,
+    by_thread: OnceLock<Vec<ThreadSums>>,
     prefix_sums: OnceLock<Vec<PrefixSums>>,
     checkpoints: OnceLock<Checkpoints>,
     categories: OnceLock<CategoryRows>,
@@ -63,7 +62,6 @@ impl<'p> Index<'p> {
             forest,
             node_of_stack,
             sums,
-            columns: OnceLock::new(),
             by_thread: OnceLock::new(),
             prefix_sums: OnceLock::new(),
             checkpoints: OnceLock::new(),
@@ -77,9 +75,7 @@ impl<'p> Index<'p> {
     /// Works out a part of what questions about threads, functions and ranges of time need, unless all of it is there.
     /// Returns whether a part was left. The first of these questions works out the rest. O(samples).
     pub fn prepare_more(&self) -> bool {
-        if self.columns.get().is_none() {
-            self.columns();
-        } else if self.by_thread.get().is_none() {
+        if self.by_thread.get().is_none() {
             self.by_thread();
         } else if self.prefix_sums.get().is_none() {
             self.prefix_sums();
@@ -93,17 +89,10 @@ impl<'p> Index<'p> {
         true
     }
 
-    /// The samples of each thread, compact.
-    pub(crate) fn columns(&self) -> &[Column] {
-        self.columns.get_or_init(|| {
-            let column = |thread| Column::new(self.profile, thread, &self.node_of_stack);
-            parallel::map(self.profile.threads(), 1, column)
-        })
-    }
-
     /// The sums of each thread.
-    pub(crate) fn by_thread(&self) -> &[StateSums] {
-        self.by_thread.get_or_init(|| StateSums::of_threads(self.columns(), self.forest.len()))
+    pub(crate) fn by_thread(&self) -> &[ThreadSums] {
+        let IndexedSums { slots, sampled, .. } = &self.sums;
+        self.by_thread.get_or_init(|| ThreadSums::of_all(self.profile, slots, sampled))
     }
 
     /// The prefix sums of each thread.
@@ -115,7 +104,7 @@ impl<'p> Index<'p> {
 
     /// The moments up to which the samples of the default threads are summed up.
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
-        self.checkpoints.get_or_init(|| Checkpoints::new(self.profile, &self.sums, self.columns()))
+        self.checkpoints.get_or_init(|| Checkpoints::new(self.profile, &self.sums))
     }
 
     /// The rows by category of all stacks, without filters and transforms. O(stacks) on first use.
@@ -157,6 +146,22 @@ impl<'p> Index<'p> {
     pub fn has_waits(&self) -> bool {
         let waits = |thread| self.sums.count(ThreadIndex::from_index(thread), SampleState::OffCpu).samples;
         (0..self.profile.threads().len()).any(|thread| waits(thread) > 0)
+    }
+
+    /// The memory of what is there so far, in bytes, as far as it depends on the profile's stacks and samples.
+    pub fn own_bytes(&self) -> usize {
+        let prefix_sums = self.prefix_sums.get().into_iter().flatten().map(PrefixSums::bytes).sum::<usize>();
+        let parts = [
+            self.forest.bytes() + size_of_val(&*self.node_of_stack),
+            self.sums.bytes(),
+            self.by_thread.get().into_iter().flatten().map(ThreadSums::bytes).sum(),
+            prefix_sums,
+            self.checkpoints.get().map_or(0, Checkpoints::bytes),
+            self.categories.get().map_or(0, CategoryRows::bytes),
+            self.functions.get().map_or(0, |order| order.keys.bytes()),
+            self.lines.get().map_or(0, |order| order.keys.bytes()),
+        ];
+        parts.iter().sum()
     }
 
     /// The profile.

@@ -7,7 +7,7 @@ use crate::index::span;
 use crate::sample_state::SampleState;
 
 /// The number of samples between two prefix sums.
-pub(crate) const STEP: usize = 32;
+pub(crate) const STEP: usize = 64;
 
 /// The sums of the samples before some sample of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,7 @@ impl std::ops::Sub for Count {
 impl PrefixSum {
     fn add(&mut self, profile: &Profile, sample: &Sample, is_first: bool) {
         let count = if sample.off_cpu { &mut self.off_cpu } else { &mut self.on_cpu };
-        count.add(Amount::of_sample(profile, sample, is_first));
+        count.add(Amount::of_sample(profile, &sample.untimed(), is_first));
         if sample.off_cpu {
             return;
         }
@@ -121,6 +121,11 @@ impl PrefixSums {
             sums.push(prefix_sum);
         }
         Self { sums, has_run_times }
+    }
+
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.sums)
     }
 
     /// Whether the thread's running time up to any moment follows from the sums.

@@ -66,6 +66,11 @@ impl NodeKeys {
         Self { of_node: of_node.collect(), count }
     }
 
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.of_node)
+    }
+
     /// Sums up samples at the nodes of the forest that the keys are of. O(nodes + keys).
     pub(crate) fn sum_up(&self, sums: NodeSums<'_>) -> Vec<SelfAndTotal> {
         let nodes = self.of_node.len();

@@ -1,28 +1,40 @@
 //! The boxes of a flame chart: what a thread's stack was over time.
 
+use std::ops::Range;
+
 use nyquist_profile::{FuncId, ThreadIndex};
 use serde::Serialize;
 
 use crate::index::span::{Span, are_moments};
 use crate::query::chart_columns::Columns;
+use crate::query::chart_path::ChartPath;
 use crate::view::View;
 
 /// How a flame chart is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameChartOptions {
     /// Boxes that are shorter, in ns, are left out, or joined.
     pub min_ns: u64,
-    /// Joins shorter boxes by columns of `min_ns`, so that nothing that takes time is invisible: a column shows the
-    /// function that has most of its time.
-    pub joins_narrow: bool,
+    /// The levels at which shorter boxes are joined by columns of `min_ns`, so that nothing that takes time is
+    /// invisible: a column shows the function that has most of its time.
+    pub joined_levels: Range<usize>,
     /// The maximum number of levels.
     pub max_depth: usize,
 }
 
 impl Default for FlameChartOptions {
     fn default() -> Self {
-        Self { min_ns: 0, joins_narrow: false, max_depth: usize::MAX }
+        Self { min_ns: 0, joined_levels: 0..0, max_depth: usize::MAX }
     }
+}
+
+/// A thread's stack over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlameChart<'a> {
+    /// The number of levels that have boxes, including those that are left out.
+    pub depth: usize,
+    /// Ordered by start, then by depth. Joined ones can be under the ends of others.
+    pub boxes: Vec<FlameChartBox<'a>>,
 }
 
 /// A box of a flame chart: a call, as far as samples show it.
@@ -47,54 +59,80 @@ pub struct FlameChartBox<'a> {
 
 impl<'a> View<'a> {
     /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
-    /// boxes. There are no boxes while the thread did not run, except in gaps that are shorter than the shortest box. Samples that are moments have twice the
-    /// length of the shortest box, as far as there is room. The boxes are ordered by start, then by depth.
-    /// Those that were joined can be under the ends of others. O(samples × depth).
-    pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
-        let joins = options.joins_narrow && options.min_ns > 0;
-        let columns = joins.then(|| Columns::new(self.times().start, options.min_ns));
-        let mut chart =
-            FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new(), columns };
+    /// boxes. There are no boxes while the thread did not run, except in gaps that are shorter than the shortest
+    /// box. Samples that are moments have twice the length of the shortest box, as far as there is room.
+    /// O(samples + levels that change between samples).
+    pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> FlameChart<'a> {
         let is_chosen = self.chosen.threads.contains(&thread);
-        let mut stack = Vec::new();
-        let moments = are_moments(self.profile().meta());
-        for mut span in self.spans_of(thread).filter(|_| is_chosen) {
-            if moments {
-                span.times.start = chart.begin_of_moment(&span);
-            }
-            stack.clear();
-            let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
-            stack.extend(nodes.map(|node| self.forest().func[node as usize]));
-            stack.reverse();
-            stack.truncate(options.max_depth);
-            if span.times.start > chart.end {
-                chart.pass_gap(&mut span);
-            }
-            let same = stack.iter().zip(&chart.open).take_while(|(func, (open, _))| *func == open).count();
-            chart.close(same);
-            chart.open.extend(stack[same..].iter().map(|&func| (func, span.times.start)));
-            chart.end = span.times.end;
+        let mut chart = ChartBuilder::new(self, options);
+        for span in self.spans_of(thread).filter(|_| is_chosen) {
+            chart.add(span);
         }
-        chart.close_run();
-        chart.take_joined();
-        chart.boxes.sort_by_key(|found| (found.start_ns, found.depth));
-        chart.boxes
+        chart.finish()
     }
 }
 
-struct FlameChart<'v, 'a> {
+struct ChartBuilder<'v, 'a> {
     view: &'v View<'a>,
     options: &'v FlameChartOptions,
+    are_moments: bool,
+    path: ChartPath,
     /// The functions of the last stack and when they were first seen.
     open: Vec<(u32, u64)>,
     /// The time until which the last stack lasted.
     end: u64,
+    depth: usize,
     boxes: Vec<FlameChartBox<'a>>,
     /// The boxes that are too short, if they are joined.
     columns: Option<Columns>,
 }
 
-impl<'a> FlameChart<'_, 'a> {
+impl<'v, 'a> ChartBuilder<'v, 'a> {
+    fn new(view: &'v View<'a>, options: &'v FlameChartOptions) -> Self {
+        let joins = !options.joined_levels.is_empty() && options.min_ns > 0;
+        Self {
+            view,
+            options,
+            are_moments: are_moments(view.profile().meta()),
+            path: ChartPath::default(),
+            open: Vec::new(),
+            end: 0,
+            depth: 0,
+            boxes: Vec::new(),
+            columns: joins.then(|| Columns::new(view.times().start, options.min_ns)),
+        }
+    }
+
+    /// Adds the stack of a span of time, which is after all others.
+    fn add(&mut self, mut span: Span) {
+        if self.are_moments {
+            span.times.start = self.begin_of_moment(&span);
+        }
+        if span.times.start > self.end {
+            self.pass_gap(&mut span);
+        }
+        let forest = self.view.forest();
+        let unchanged = self.path.go_to(forest, self.view.node_of_span(&span)).min(self.open.len());
+        let nodes = self.path.nodes();
+        let nodes = &nodes[..nodes.len().min(self.options.max_depth)];
+        let func = |node: &u32| forest.func[*node as usize];
+        // Other nodes can have the same functions, at other lines.
+        let same = nodes.iter().skip(unchanged).zip(&self.open[unchanged..]);
+        let same = unchanged + same.take_while(|(node, (open, _))| func(node) == *open).count();
+        let changed: Vec<_> = nodes[same..].iter().map(|node| (func(node), span.times.start)).collect();
+        self.depth = self.depth.max(nodes.len());
+        self.close(same);
+        self.open.extend(changed);
+        self.end = span.times.end;
+    }
+
+    fn finish(mut self) -> FlameChart<'a> {
+        self.close_run();
+        self.take_joined();
+        self.boxes.sort_by_key(|found| (found.start_ns, found.depth));
+        FlameChart { depth: self.depth, boxes: self.boxes }
+    }
+
     /// Where a moment is drawn from, so that it can be seen: after the last one.
     fn begin_of_moment(&self, span: &Span) -> u64 {
         let length = self.options.min_ns.saturating_mul(2).max(1);
@@ -127,7 +165,9 @@ impl<'a> FlameChart<'_, 'a> {
             if self.end - start_ns >= self.options.min_ns {
                 let chart_box = self.chart_box(depth, (start_ns, self.end), func);
                 self.boxes.push(chart_box);
-            } else if let Some(columns) = &mut self.columns {
+            } else if let Some(columns) = &mut self.columns
+                && self.options.joined_levels.contains(&depth)
+            {
                 columns.add(depth, func, start_ns, self.end);
             }
         }
@@ -171,7 +211,7 @@ mod tests {
             });
         }
         with_view(&test.finish(), &Selection::default(), |view| {
-            let boxes = view.flame_chart(ThreadIndex::from_index(0), options).into_iter();
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), options).boxes.into_iter();
             let boxes = boxes
                 .map(|found| (found.name, found.depth, found.start_ns / 1_000_000, found.end_ns / 1_000_000));
             assert_eq!(boxes.collect::<Vec<_>>(), expected);
@@ -183,7 +223,7 @@ mod tests {
         let samples = [(1, 1, "m a"), (2, 1, "m a b"), (3, 1, "m c"), (4, 1, "")];
         let all = FlameChartOptions::default();
         check(&samples, &all, &[("m", 0, 0, 3), ("a", 1, 0, 2), ("b", 2, 1, 2), ("c", 1, 2, 3)]);
-        let long = FlameChartOptions { min_ns: 2_000_000, ..all };
+        let long = FlameChartOptions { min_ns: 2_000_000, ..all.clone() };
         check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
         let low = FlameChartOptions { max_depth: 1, ..all };
         check(&samples, &low, &[("m", 0, 0, 3)]);
@@ -192,8 +232,11 @@ mod tests {
     #[test]
     fn short_boxes_are_joined_by_columns() {
         let samples = [(1, 1, "m a x"), (2, 1, "m b"), (3, 1, "m a"), (4, 1, "m b"), (8, 4, "m a")];
-        let options =
-            FlameChartOptions { min_ns: 4_000_000, joins_narrow: true, ..FlameChartOptions::default() };
+        let options = FlameChartOptions {
+            min_ns: 4_000_000,
+            joined_levels: 0..usize::MAX,
+            ..FlameChartOptions::default()
+        };
         let expected = [("m", 0, 0, 8), ("b", 1, 1, 5), ("x", 2, 1, 5), ("a", 1, 4, 8)];
         check(&samples, &options, &expected);
     }
@@ -224,7 +267,7 @@ mod tests {
         }
         let options = FlameChartOptions { min_ns: 1, ..FlameChartOptions::default() };
         with_view(&test.finish(), &Selection::default(), |view| {
-            let boxes = view.flame_chart(ThreadIndex::from_index(0), &options).into_iter();
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), &options).boxes.into_iter();
             let boxes: Vec<_> = boxes.map(|it| (it.name, it.start_ns, it.end_ns)).collect();
             let expected = [("m", 8, 11), ("a", 8, 10), ("b", 10, 11), ("m", 48, 50), ("a", 48, 50)];
             assert_eq!(boxes, expected);

@@ -1,11 +1,10 @@
 //! Amounts by thread, process, lib and category.
 
-use std::ops::Range;
-
 use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadIndex};
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::index::Index;
 use crate::index::cpu_threads::is_of_cpu;
 use crate::index::prefix_sums::Count;
 use crate::index::self_and_total;
@@ -84,7 +83,9 @@ impl<'a> View<'a> {
     /// The amount of each selected thread, the greatest first, including idle threads. O(threads × log
     /// samples), with filters and transforms O(samples).
     pub fn by_thread(&self) -> Vec<ThreadRow<'a>> {
-        let mut rows = parallel::map(&self.chosen.threads, 1, |&thread| self.row_of(thread));
+        let retained = self.retained_slots();
+        let row = |&thread: &ThreadIndex| self.row_of(thread, retained.as_deref());
+        let mut rows = parallel::map(&self.chosen.threads, 1, row);
         rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
         rows
     }
@@ -96,13 +97,15 @@ impl<'a> View<'a> {
         let threads = self.profile().threads().iter().enumerate();
         // The thread with the number 0 stands for all CPUs together.
         let cores = threads.filter(|(_, thread)| thread.tid != "0" && is_of_cpu(self.profile(), thread));
-        let mut rows: Vec<_> = cores.map(|(index, _)| self.row_of(ThreadIndex::from_index(index))).collect();
+        let retained = self.retained_slots();
+        let row = |(index, _)| self.row_of(ThreadIndex::from_index(index), retained.as_deref());
+        let mut rows: Vec<_> = cores.map(row).collect();
         rows.sort_by_key(|row| (row.tid.parse::<u64>().unwrap_or(u64::MAX), row.thread));
         rows
     }
 
-    fn row_of(&self, id: ThreadIndex) -> ThreadRow<'a> {
-        let (thread, count) = (self.profile().thread(id), self.count_of(id));
+    fn row_of(&self, id: ThreadIndex, retained: Option<&[bool]>) -> ThreadRow<'a> {
+        let (thread, count) = (self.profile().thread(id), self.count_of(id, retained));
         ThreadRow {
             thread: id,
             name: &thread.name,
@@ -114,35 +117,45 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Which slots filters and transforms keep, if not all.
+    fn retained_slots(&self) -> Option<Vec<bool>> {
+        let is_retained = |node| self.derived.target(node).is_some();
+        (!self.derived.keeps_all()).then(|| self.index.sums.sampled.nodes().map(is_retained).collect())
+    }
+
     /// The number of a thread's samples and their sum.
-    fn count_of(&self, id: ThreadIndex) -> Count {
-        let state = self.chosen.state;
-        let range = self.chosen.range_of(id);
-        let len = self.profile().thread(id).samples.len();
-        if self.derived.keeps_all() {
-            if range.len() == len {
-                return self.index.sums.count(id, state);
+    fn count_of(&self, id: ThreadIndex, retained: Option<&[bool]>) -> Count {
+        let Index { profile, sums, .. } = self.index;
+        let (state, range) = (self.chosen.state, self.chosen.range_of(id));
+        let Some(retained) = retained else {
+            if range.len() == profile.thread(id).samples.len() {
+                return sums.count(id, state);
             }
             let before = |position| self.index.prefix_sum_before(id, position).count(state);
             return before(range.end) - before(range.start);
-        }
+        };
+        let is_retained =
+            |slot: Option<u32>| slot.map_or(self.derived.keeps_stackless, |slot| retained[slot as usize]);
+        let one_by_one = |range| {
+            let mut count = Count::default();
+            sums.slots.go_through(profile, profile.thread(id), range, state, |slot, amount| {
+                if is_retained(slot) {
+                    count.add(amount);
+                }
+            });
+            count
+        };
+        let len = profile.thread(id).samples.len();
         if range.len() < len / 2 {
-            return self.count_one_by_one(id, range);
+            return one_by_one(range);
         }
         let mut count = Count::default();
-        self.index.by_thread()[id.index()].of(state).for_each(|sums| count += sums.left_by(&self.derived));
-        let before = self.count_one_by_one(id, 0..range.start);
-        count - before - self.count_one_by_one(id, range.end..len)
-    }
-
-    fn count_one_by_one(&self, id: ThreadIndex, range: Range<usize>) -> Count {
-        let mut count = Count::default();
-        self.index.columns()[id.index()].go_through(range, self.chosen.state, |node, amount| {
-            if self.derived.keeps(node) {
-                count.add(amount);
+        self.index.by_thread()[id.index()].each(state, |slot, of_slot| {
+            if is_retained(slot) {
+                count += of_slot;
             }
         });
-        count
+        count - one_by_one(0..range.start) - one_by_one(range.end..len)
     }
 
     /// The amount of each process that has a selected thread, the greatest first. O(samples).

@@ -2,6 +2,7 @@
 
 pub(crate) mod call_sites;
 mod chart_columns;
+mod chart_path;
 pub(crate) mod counters;
 pub(crate) mod flame_chart;
 pub(crate) mod flame_graph;

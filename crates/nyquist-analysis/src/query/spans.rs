@@ -184,7 +184,7 @@ mod tests {
             assert!(parts.iter().all(|&ns| ns <= 16_000_001), "{parts:?}");
             assert_eq!(parts.iter().sum::<u64>(), 180_000_000);
             assert_eq!(view.thread_timeline(20).rows[0].parts_ns, parts);
-            let chart = view.flame_chart(ThreadIndex::from_index(0), &FlameChartOptions::default());
+            let chart = view.flame_chart(ThreadIndex::from_index(0), &FlameChartOptions::default()).boxes;
             assert!(chart.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "{chart:?}");
         });
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_flame_chart_shows_when_things_were() {
         with_view(&trace(), &Selection::default(), |view| {
-            let boxes = view.flame_chart(ThreadIndex::from_index(0), &FlameChartOptions::default());
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), &FlameChartOptions::default()).boxes;
             let boxes = boxes.iter().map(|it| (it.name, it.start_ns / 1_000_000, it.end_ns / 1_000_000));
             let expected = [("A", 0, 100), ("B", 100, 900), ("C", 900, 1000), ("D", 1200, 1300)];
             assert_eq!(boxes.collect::<Vec<_>>(), expected);

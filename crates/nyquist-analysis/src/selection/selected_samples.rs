@@ -72,7 +72,7 @@ impl<'p> SelectedSamples<'p> {
         numbered.map(move |(sample, position)| SelectedSample {
             sample,
             is_first: position == 0,
-            amount: Amount::of_sample(profile, &sample, position == 0),
+            amount: Amount::of_sample(profile, &sample.untimed(), position == 0),
         })
     }
 }

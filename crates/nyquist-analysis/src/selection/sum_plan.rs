@@ -6,6 +6,7 @@ use nyquist_profile::ThreadIndex;
 
 use crate::amount::Amount;
 use crate::index::Index;
+use crate::index::prefix_sums::Count;
 use crate::index::sums::SampleSums;
 use crate::parallel;
 use crate::sample_state::SampleState;
@@ -86,35 +87,35 @@ impl<'i> SumPlan<'i> {
         self.is_all
     }
 
-    /// The sums. O(nodes + nodes of whole threads + samples read).
+    /// The sums. O(slots + slots of whole threads + samples read).
     pub(crate) fn sums(&self) -> SampleSums {
-        let nodes = self.index.forest.len();
         if self.is_all {
             return self.index.sums.all.clone();
         }
         let mut sums = match self.between {
             Some((first, last)) => self.index.checkpoints().between(first, last),
-            None => SampleSums::new(nodes),
+            None => SampleSums::new(self.index.sums.sampled.slots()),
         };
         for &thread in &self.whole {
-            self.index.by_thread()[thread.index()].of(self.state).for_each(|thread| sums.add_thread(thread));
+            let add = |slot, count: Count| sums.add(slot, count.amount);
+            self.index.by_thread()[thread.index()].each(self.state, add);
         }
         self.add_parts(&mut sums);
-        self.go_through(&self.removed, |node, amount| sums.subtract(node, amount));
+        self.go_through(&self.removed, |slot, amount| sums.subtract(slot, amount));
         sums
     }
 
     fn add_parts(&self, sums: &mut SampleSums) {
-        let nodes = self.index.forest.len();
+        let slots = self.index.sums.sampled.slots();
         let samples: usize = self.added.iter().map(|(_, range)| range.len()).sum();
-        // Several CPUs would each need their own sums of all nodes.
-        if samples < SAMPLES_WORTH_SHARING.max(2 * nodes) {
-            self.go_through(&self.added, |node, amount| sums.add(node, amount));
+        // Several CPUs would each need their own sums of all slots.
+        if samples < SAMPLES_WORTH_SHARING.max(2 * slots) {
+            self.go_through(&self.added, |slot, amount| sums.add(slot, amount));
             return;
         }
         let pieces = parallel::pieces(self.added.len(), 1, |range| {
-            let mut piece = SampleSums::new(nodes);
-            self.go_through(&self.added[range], |node, amount| piece.add(node, amount));
+            let mut piece = SampleSums::new(slots);
+            self.go_through(&self.added[range], |slot, amount| piece.add(slot, amount));
             piece
         });
         for piece in &pieces {
@@ -124,8 +125,9 @@ impl<'i> SumPlan<'i> {
 
     /// Goes through the samples of some parts.
     fn go_through(&self, parts: &[SampleRange], mut take: impl FnMut(Option<u32>, Amount)) {
+        let Index { profile, sums, .. } = self.index;
         for (thread, range) in parts {
-            self.index.columns()[thread.index()].go_through(range.clone(), self.state, &mut take);
+            sums.slots.go_through(profile, profile.thread(*thread), range.clone(), self.state, &mut take);
         }
     }
 }
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_beyond_compact_columns_are_summed() {
+    fn great_amounts_are_summed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         for place in 0..4 {

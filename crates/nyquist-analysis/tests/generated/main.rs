@@ -2,5 +2,6 @@
 
 mod compare;
 mod generator;
+mod memory;
 mod properties;
 mod random;

@@ -1,6 +1,6 @@
 //! `flamegraph` and `chart`: boxes, without those that are too narrow to be visible.
 
-use nyquist_analysis::{FlameChartOptions, FlameOptions};
+use nyquist_analysis::{FlameChart, FlameChartOptions, FlameOptions};
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
@@ -119,14 +119,12 @@ pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackCha
     let thread = thread(context.parameters.required("thread")?, context.view.profile())?;
     let times = context.view.times();
     let min_ns = (times.end - times.start) / width as u64;
-    let options = FlameChartOptions { min_ns, joins_narrow: true, ..FlameChartOptions::default() };
-    let mut functions = FunctionTable::new();
-    let mut found = context.view.flame_chart(thread, &options);
-    let depth = found.iter().map(|one| one.depth + 1).max().unwrap_or(0);
     // The narrow boxes of deep stacks are hundreds of thousands, of which few levels are in sight.
     let first = context.parameters.at_most("first_level", 0, MAX_LEVELS)?;
-    let levels = first..first + context.parameters.at_most("levels", MAX_LEVELS, MAX_LEVELS)?;
-    found.retain(|one| one.joined_eighths.is_none() || levels.contains(&one.depth));
+    let joined_levels = first..first + context.parameters.at_most("levels", MAX_LEVELS, MAX_LEVELS)?;
+    let options = FlameChartOptions { min_ns, joined_levels, ..FlameChartOptions::default() };
+    let mut functions = FunctionTable::new();
+    let FlameChart { depth, boxes: mut found } = context.view.flame_chart(thread, &options);
     if found.len() > MAX_BOXES {
         found.sort_by_key(|one| one.depth);
         found.truncate(MAX_BOXES);

@@ -31,7 +31,7 @@ pub(super) fn picture(view: &View<'_>, args: &PictureArgs, names: Names) -> Flam
         });
         let mut deepest = 0;
         for flame_box in
-            view.flame_chart(thread, &FlameChartOptions { min_ns, ..FlameChartOptions::default() })
+            view.flame_chart(thread, &FlameChartOptions { min_ns, ..FlameChartOptions::default() }).boxes
         {
             deepest = deepest.max(flame_box.depth + 1);
             let width = flame_box.end_ns.saturating_sub(flame_box.start_ns);
