@@ -148,7 +148,9 @@ impl Samples {
             match self.blocks[block].figures {
                 BlockFigures::Same(figures) if figures != SampleFigures::LARGE => {
                     let sample = figures.untimed();
-                    rows.iter().for_each(|row| take(UntimedSample { stack: row.stack, ..sample }));
+                    for row in rows {
+                        take(UntimedSample { stack: row.stack, ..sample });
+                    }
                 }
                 BlockFigures::Same(_) => rows.iter().for_each(|row| take(self.large_row(*row))),
                 BlockFigures::Each(part) => {

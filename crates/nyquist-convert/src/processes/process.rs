@@ -5,7 +5,7 @@ use super::code::ProcessCode;
 use super::program_arguments::CommandLine;
 use super::remainder::ProcessRemainder;
 use super::thread::Thread;
-use crate::event::{Mapping, Tid, Timestamp};
+use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::modules::store::ModuleStore;
 use nyquist_profile::ProcessIndex;
 use nyquist_resources::{Budget, Charge};
