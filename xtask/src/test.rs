@@ -110,6 +110,9 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("format", true, |_, _| succeeds(cargo(&["fmt", "--all", "--check"]))),
     ("lints", true, |_, _| lints()),
     ("unit", true, |tally, _| unit_tests(tally)),
+    ("schema", false, |_, _| {
+        succeeds(cargo(&["test", "--quiet", "-p", "nyquist-analysis", "--features", "schema"]))
+    }),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging::run(ci)),
     ("release", false, |tally, _| dist::check_packaging(tally)),
@@ -134,7 +137,8 @@ fn lints() -> Result<bool> {
         succeeds(cargo(&[&["clippy"], scope, &["--quiet", "--", "-D", "warnings"]].concat()))
     };
     Ok(clippy(&["--workspace", "--all-targets"])?
-        && clippy(&["--package=nyquist-symbols", "--no-default-features"])?)
+        && clippy(&["--package=nyquist-symbols", "--no-default-features"])?
+        && clippy(&["--package=nyquist-analysis", "--features=schema", "--all-targets"])?)
 }
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

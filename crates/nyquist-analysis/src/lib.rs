@@ -28,6 +28,7 @@ mod names;
 mod parallel;
 mod query;
 mod sample_state;
+pub mod schema;
 mod selection;
 #[cfg(test)]
 mod test_profile;
@@ -63,6 +64,7 @@ pub use query::samples::{ViewFrame, ViewSample};
 pub use query::summary::ProfileSummary;
 pub use query::timeline::{CategoryTimeline, ThreadTimeline, Timeline};
 pub use query::tree::{Tree, TreeLimits, TreeNode, TreeWalk};
+pub use query::wait_places::{WaitPlace, wait_places};
 pub use query::waits::WaitedFor;
 pub use sample_state::SampleState;
 pub use selection::Selection;

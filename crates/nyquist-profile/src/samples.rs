@@ -152,7 +152,11 @@ impl Samples {
                         take(UntimedSample { stack: row.stack, ..sample });
                     }
                 }
-                BlockFigures::Same(_) => rows.iter().for_each(|row| take(self.large_row(*row))),
+                BlockFigures::Same(_) => {
+                    for row in rows {
+                        take(self.large_row(*row));
+                    }
+                }
                 BlockFigures::Each(part) => {
                     let figures = part as usize * BLOCK + start % BLOCK;
                     for (row, &figures) in rows.iter().zip(&self.figures[figures..]) {

@@ -35,14 +35,14 @@ import { learnNames } from './names.js';
 /** @typedef {{before: number, after: number, change: number, relative: number | null, margin: number, confidence: number, is_noise: boolean}} Comparison */
 /** @typedef {{function: number | null, name: string, lib: string | null, self: Comparison}} DiffRow */
 /** @typedef {{unit: 'nanoseconds' | 'share', whole: Comparison, count: number, noise_count: number, rows: DiffRow[], functions: Functions}} Diff */
-/** @typedef {[path: string, fn: number, own: number, total: number, hasChildren: boolean]} TreeRow */
+/** @typedef {import('../schema.js').PathNodeRow} TreeRow */
 /** @typedef {{weight: number, interval_ns: number, rows: TreeRow[], left_out: number, functions: Functions}} Tree */
-/** @typedef {[fn: number, own: number, total: number]} FunctionAmounts */
+/** @typedef {import('../schema.js').FunctionRow} FunctionAmounts */
 /** @typedef {{weight: number, interval_ns: number, count: number, rows: FunctionAmounts[], functions: Functions}} FunctionList */
-/** @typedef {[name: string | null, own: number, total: number]} GroupRow a file, module or lib */
+/** @typedef {import('../schema.js').GroupRow} GroupRow a file, module or lib */
 /** @typedef {{weight: number, interval_ns: number, count: number, rows: GroupRow[]}} Groups */
-/** @typedef {[fn: number | null, weight: number]} Neighbour */
-/** @typedef {[caller: number, file: string | null, line: number | null, weight: number]} CallSite */
+/** @typedef {import('../schema.js').NeighborRow} Neighbour */
+/** @typedef {import('../schema.js').CallSiteRow} CallSite */
 /** @typedef {{weight: number, interval_ns: number, function: FunctionAmounts, callers: Neighbour[], callees: Neighbour[], sites: CallSite[], functions: Functions}} Callers */
 /** @typedef {{weight: number, matched: number, functions: number}} SearchResult */
 /** @typedef {[depth: number, start: number, end: number, fn: number]} ChartBox */
@@ -52,7 +52,7 @@ import { learnNames } from './names.js';
 /** @typedef {{start_ns: number, end_ns: number, part_ns: number, counters: Counter[]}} Counters */
 /** @typedef {{time_ns: number | null, is_waiting: boolean, depth: number, frames: number[], functions: Functions}} Moment */
 /** @typedef {{start_ns: number, end_ns: number, column_ns: number, row_ns: number, rows: number, cells: number[]}} HeatMap */
-/** @typedef {[line: number, own: number, total: number]} LineAmounts */
+/** @typedef {import('../schema.js').LineRow} LineAmounts */
 /** @typedef {[address: number, text: string, own: number, total: number, line: number | null, place: number | null]} Instruction `place`: the number of that of inlined code */
 /** @typedef {[fn: string, file: string | null, line: number | null]} InlinedPlace */
 /**

@@ -60,6 +60,9 @@ export function nameOf(number) {
   return (number === null ? undefined : names.get(number)) ?? { raw: text, text, short: text, lib: null, libNumber: null, category: null, module: null, shade: 0.5, place: null };
 }
 
+/** The number of the function with a handle. @param {string} handle */
+export const numberOf = (handle) => Number(handle.slice(2));
+
 /** @param {number} number */
 export const isKnown = (number) => names.has(number);
 

@@ -3,6 +3,7 @@
 import { matcher } from '../assets/pattern.js';
 import { layoutOf } from '../assets/panels/flame_graph/layout.js';
 import { boxesOf, callersOf, functionsOf, rootsAt, sumOfMatches } from './boxes.js';
+import { functionRow, neighborRow, nodeRow } from './rows.js';
 
 /** @typedef {import('../assets/api.js').Info} Info */
 /** @typedef {import('../assets/api.js').FlameGraph} FlameGraph */
@@ -57,7 +58,7 @@ function answersOf(data) {
   const functions = { ...data.flame.functions, ...data.inverted.functions, ...names };
   const graphs = { flame: layoutOf(data.flame.boxes, data.flame.weight), inverted: layoutOf(data.inverted.boxes, data.inverted.weight) };
   const roots = (/** @type {URLSearchParams} */ params) => rootsOf(graphs, params);
-  const head = (/** @type {number} */ weight) => ({ weight, interval_ns: data.info.interval_ns, functions });
+  const head = (/** @type {number} */ weight) => ({ weight, interval_ns: data.info.interval_ns, unit: data.info.measure.unit, functions });
   return {
     info: (params) => ({ ...data.info, functions, summary: { ...data.info.summary, weight: zoomOf(params) ? roots(params).weight : data.info.summary.weight } }),
     timeline: (params) => timeline(data, params),
@@ -65,9 +66,12 @@ function answersOf(data) {
       const { weight, boxes, depth } = boxesOf(roots(params));
       return { ...head(weight), boxes, depth };
     },
-    tree: (params) => ({ ...head(roots(params).weight), ...rows(roots(params), params) }),
-    functions: (params) => ({ ...head(zoomOf(params) ? roots(params).weight : data.byOwn.weight), ...list(data, roots(params), functions, params) }),
-    callers: (params) => ({ ...head(roots(params).weight), ...callersOf(roots(params), Number(params.get('function'))) }),
+    tree: (params) => ({ ...head(roots(params).weight), ...rows(head(roots(params).weight), roots(params), params) }),
+    functions: (params) => {
+      const whole = head(zoomOf(params) ? roots(params).weight : data.byOwn.weight);
+      return { ...whole, ...list(data, roots(params), whole, params) };
+    },
+    callers: (params) => ({ ...head(roots(params).weight), ...neighbors(head(roots(params).weight), roots(params), Number(params.get('function'))) }),
     search: (params) => {
       const test = matcher(params.get('q') ?? '');
       const found = new Set(Object.keys(functions).filter((number) => test(functions[number]?.name ?? '')).map(Number));
@@ -111,15 +115,16 @@ function timeline(data, params) {
 
 /**
  * The children of a node, or the tree opened along its heaviest path.
+ * @param {import('./rows.js').Head} head
  * @param {Roots} roots
  * @param {URLSearchParams} params
  */
-function rows(roots, params) {
+function rows(head, roots, params) {
   const path = (params.get('path') ?? '').split('.').filter(Boolean).map(Number);
   /** @type {import('../assets/api.js').TreeRow[]} */
   const out = [];
   const add = (/** @type {Roots} */ at, /** @type {string} */ prefix) => {
-    for (const { box, children } of at.nodes) out.push([prefix === '' ? String(box.fn) : `${prefix}.${box.fn}`, box.fn, box.own, box.width, children.length > 0]);
+    for (const node of at.nodes) out.push(nodeRow(head, prefix, node));
   };
   let prefix = path.join('.');
   let at = roots.below(path);
@@ -136,19 +141,31 @@ function rows(roots, params) {
 }
 
 /**
+ * A function with its callers and callees.
+ * @param {import('./rows.js').Head} head
+ * @param {Roots} roots
+ * @param {number} fn
+ */
+function neighbors(head, roots, fn) {
+  const { function: [, own, total], callers, callees } = callersOf(roots, fn);
+  const all = (/** @type {[number | null, number][]} */ found) => found.map(([other, weight]) => neighborRow(head, other, weight));
+  return { function: functionRow(head, fn, own, total), callers: all(callers), callees: all(callees) };
+}
+
+/**
  * @param {Data} data
  * @param {Roots} roots
- * @param {import('../assets/api.js').Functions} functions
+ * @param {import('./rows.js').Head} head
  * @param {URLSearchParams} params
  */
-function list(data, roots, functions, params) {
-  const sort = params.get('sort') === 'total' ? 2 : 1;
+function list(data, roots, head, params) {
+  const sort = params.get('sort') === 'total' ? 'total' : 'self';
   const search = params.get('search') ?? '';
   const test = search === '' ? () => true : matcher(search);
-  const whole = sort === 2 ? data.byTotal : data.byOwn;
+  const whole = sort === 'total' ? data.byTotal : data.byOwn;
   const zoomed = params.getAll('transform').length > 0;
-  const all = zoomed ? functionsOf(roots).sort((a, b) => b[sort] - a[sort]) : whole.rows;
-  const found = all.filter(([fn]) => test(functions[fn]?.name ?? ''));
+  const all = zoomed ? functionsOf(roots).map(([fn, own, total]) => functionRow(head, fn, own, total)).sort((a, b) => b[sort] - a[sort]) : whole.rows;
+  const found = all.filter((row) => test(row.function));
   const offset = Number(params.get('offset') ?? 0);
   return { count: found.length, rows: found.slice(offset, offset + Number(params.get('limit') ?? 200)) };
 }

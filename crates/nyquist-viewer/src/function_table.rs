@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use nyquist_analysis::schema::function_number;
 use nyquist_analysis::{View, short_name};
 use nyquist_profile::{CategoryId, FuncId, Profile};
 use serde::Serialize;
-
-use crate::selection::number_of;
 
 /// The categories of functions: that of each function's first frame with one.
 #[derive(Debug)]
@@ -71,7 +70,7 @@ impl<'a> FunctionTable<'a> {
     /// The number of a function, which is added to the table.
     pub(crate) fn number(&mut self, view: &View<'a>, categories: &FunctionCategories, func: FuncId) -> usize {
         let has_places = self.has_places;
-        let number = number_of(func, view.profile());
+        let number = function_number(func, view.profile());
         self.rows.entry(number).or_insert_with(|| {
             let info = view.function(func);
             FunctionRow {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use nyquist_analysis::schema::FIRST_COLLAPSED_LIB;
 use nyquist_analysis::{SampleState, Selection, Transform};
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
 use nyquist_server::ViewerError;
@@ -11,9 +12,6 @@ use crate::parameters::{Parameters, number, pattern};
 
 /// The maximum number of filters and transforms of a selection, because each takes a pass over all stacks.
 const MAX_CHANGES: usize = 64;
-
-/// The first function number of collapsed libs. It is the same however many functions there are.
-const LIBS: usize = 1 << 31;
 
 /// The selection for the parameters. `until_ns` is the current end of a running recording.
 pub(crate) fn selection(
@@ -83,17 +81,11 @@ pub(crate) fn end_of(profile: &Profile) -> u64 {
 /// The function with a number.
 pub(crate) fn function(number: usize, profile: &Profile) -> Result<FuncId, ViewerError> {
     let (functions, libs) = (profile.funcs().len(), profile.libs().len());
-    let index = match number.checked_sub(LIBS) {
+    let index = match number.checked_sub(FIRST_COLLAPSED_LIB) {
         Some(lib) => Some(functions + lib).filter(|_| lib < libs),
         None => Some(number).filter(|_| number < functions),
     };
     index.map(FuncId::from_index).ok_or_else(|| bad_request(format_args!("there is no function {number}")))
-}
-
-/// The number of a function, or of a collapsed lib.
-pub(crate) fn number_of(func: FuncId, profile: &Profile) -> usize {
-    let lib = func.index().checked_sub(profile.funcs().len());
-    lib.map_or(func.index(), |lib| LIBS + lib)
 }
 
 fn range(value: &str) -> Result<Range<u64>, ViewerError> {

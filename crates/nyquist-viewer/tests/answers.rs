@@ -195,10 +195,12 @@ fn functions_are_sorted_searched_and_paged() {
     let viewer = viewer();
     let rows = |query: &str| {
         let answer = ask(&viewer, "functions", query);
-        let name = |row: &Value| answer["functions"][row[0].to_string()]["name"].as_str().unwrap().to_owned();
+        let name = |row: &Value| row["function"].as_str().unwrap().to_owned();
         let rows = answer["rows"].as_array().unwrap();
-        let rows: Vec<_> =
-            rows.iter().map(|row| (name(row), row[1].as_u64().unwrap(), row[2].as_u64().unwrap())).collect();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| (name(row), row["self"].as_u64().unwrap(), row["total"].as_u64().unwrap()))
+            .collect();
         (rows, answer["count"].as_u64().unwrap())
     };
     let row = |name: &str, own, total| (name.to_owned(), own, total);
@@ -235,10 +237,18 @@ fn the_tree_opens_along_the_heaviest_path() {
     let viewer = viewer();
     let roots = ask(&viewer, "tree", "");
     let start = number(&roots, "start");
-    assert_eq!(roots["rows"][0], json!([start.to_string(), start, 0, 4, true]));
+    let row = &roots["rows"][0];
+    let expected = json!({
+        "path": start.to_string(), "depth": 0, "handle": format!("f-{start}"), "function": "start", "lib": "app",
+        "inlined": false, "has_children": true, "self": 0, "total": 4, "self_share": 0.0, "total_share": 4.0 / 6.0,
+        "self_amount": 0, "total_amount": 4 * MS,
+    });
+    assert_eq!(*row, expected);
     let below = ask(&viewer, "tree", &format!("path={start}&limit=1"));
     let parse = number(&below, "parse");
-    assert_eq!(below["rows"], json!([[format!("{start}.{parse}"), parse, 2, 3, true]]));
+    let row = &below["rows"][0];
+    assert_eq!((&row["path"], &row["depth"]), (&json!(format!("{start}.{parse}")), &json!(1)));
+    assert_eq!((&row["self"], &row["total"], &row["has_children"]), (&json!(2), &json!(3), &json!(true)));
     assert_eq!(below["left_out"], 1);
     // What `parse` does itself is more than what it calls.
     let opened = ask(&viewer, "tree", "expand=1");
@@ -254,11 +264,18 @@ fn callers_and_matches_are_counted_once_a_sample() {
     let all = ask(&viewer, "functions", "");
     let (start, parse, read) = (number(&all, "start"), number(&all, "parse"), number(&all, "read"));
     let callers = ask(&viewer, "callers", &format!("function={parse}"));
-    assert_eq!(callers["function"], json!([parse, 2, 3]));
-    assert_eq!((&callers["callers"], &callers["callees"]), (&json!([[start, 3]]), &json!([[read, 1]])));
-    assert_eq!(callers["sites"], json!([[start, "src/main.rs", 1, 3]]));
+    let amounts = |row: &Value| json!([row["handle"], row["self"], row["total"]]);
+    assert_eq!(amounts(&callers["function"]), json!([format!("f-{parse}"), 2, 3]));
+    assert_eq!(amounts(&callers["callers"][0]), json!([format!("f-{start}"), null, 3]));
+    assert_eq!(amounts(&callers["callees"][0]), json!([format!("f-{read}"), null, 1]));
+    let site = &callers["sites"][0];
+    assert_eq!((amounts(site), &site["line"]), (json!([format!("f-{start}"), null, 3]), &json!(1)));
+    assert_eq!(site["file"], "src/main.rs");
+    // The names of all of them are in the table.
+    assert_eq!(callers["functions"].as_object().unwrap().len(), 3, "{callers}");
     let root = ask(&viewer, "callers", &format!("function={start}"));
-    assert_eq!(root["callers"], json!([[null, 4]]));
+    assert_eq!(amounts(&root["callers"][0]), json!([null, null, 4]));
+    assert_eq!(root["callers"][0]["function"], "(root)");
     assert_eq!(ask(&viewer, "search", "q=a"), json!({"weight": 6, "matched": 4, "functions": 4}));
     assert_eq!(ask(&viewer, "search", "q=compute")["matched"], 2);
     assert_eq!(ask(&viewer, "search", "q=nothing")["matched"], 0);
@@ -308,7 +325,9 @@ fn source_and_instructions_have_their_shares() {
     let listing = ask(&viewer, "source", &format!("function={parse}"));
     assert_eq!(listing["file"], "src/main.rs");
     assert_eq!(listing["text"].as_str().unwrap().lines().count(), 10);
-    assert_eq!(listing["lines"], json!([[2, 2, 2], [3, 0, 1]]));
+    let lines = listing["lines"].as_array().unwrap().iter();
+    let lines: Vec<_> = lines.map(|row| json!([row["line"], row["self"], row["total"]])).collect();
+    assert_eq!(lines, [json!([2, 2, 2]), json!([3, 0, 1])]);
     let instructions = listing["assembly"]["instructions"].as_array().unwrap();
     assert_eq!(instructions.len(), 8);
     assert_eq!(instructions[1], json!([0x102, "op 1", 2, 3, 2, 0]));
@@ -330,7 +349,8 @@ fn generated_code_counts_at_its_functions_line() {
     builder.add_sample(thread, Sample { weight: 3, ..Sample::new(MS, Some(stack), MS) });
     let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
     let made = number(&ask(&viewer, "functions", ""), "made");
-    assert_eq!(ask(&viewer, "source", &format!("function={made}"))["lines"], json!([[7, 3, 3]]));
+    let line = &ask(&viewer, "source", &format!("function={made}"))["lines"][0];
+    assert_eq!((&line["line"], &line["self"], &line["total"]), (&json!(7), &json!(3), &json!(3)));
 }
 
 #[test]
@@ -371,7 +391,7 @@ fn what_cannot_be_answered_is_said() {
     check("callers", "function=99", 400, "there is no function 99");
     check("chart", "thread=9", 400, "there is no thread 9");
     check("search", "", 400, "the parameter q is missing");
-    check("functions", "sort=name", 400, "sort takes own or total");
+    check("functions", "sort=name", 400, "sort takes self or total");
     check("tree", "path=1.x", 400, "path takes a number, not \"x\"");
     assert_eq!(denied("search", "q=/(/").status, 400);
     let tracks = vec!["0"; 257].join(",");
@@ -513,9 +533,8 @@ fn functions_are_shown_as_they_were_compiled() {
     assert_eq!(ask(&viewer, "info", "")["has_inlined"], true);
     let list = |query: &str| {
         let list = ask(&viewer, "functions", query);
-        let name = |number: &Value| list["functions"][number.to_string()]["name"].clone();
         let rows = list["rows"].as_array().unwrap().iter();
-        rows.map(|row| json!([name(&row[0]), row[1]])).collect::<Vec<_>>()
+        rows.map(|row| json!([row["function"], row["self"]])).collect::<Vec<_>>()
     };
     assert_eq!(list("")[0], json!(["read", 3]));
     assert_eq!(list("no_inline=1"), [json!(["parse", 3]), json!(["start", 0])]);
@@ -536,7 +555,7 @@ fn a_function_says_which_lib_it_is_in_by_number() {
     let parse = number(&functions, "parse");
     assert_eq!(functions["functions"][parse.to_string()]["lib_number"], 0);
     let collapsed = ask(&viewer, "functions", "transform=collapse-lib:0");
-    assert_eq!((&collapsed["count"], &collapsed["rows"][0][2]), (&json!(1), &json!(6)));
+    assert_eq!((&collapsed["count"], &collapsed["rows"][0]["total"]), (&json!(1), &json!(6)));
 }
 
 #[test]

@@ -182,11 +182,11 @@ const scenarios = {
     const share = (end - start) / (whole.end_ns - whole.start_ns);
     assert.ok(share > 0.27 && share < 0.33, `the range is ${share} of the whole`);
     const answer = await api(`functions?range=${start}-${end}`);
-    const [number, own] = answer.rows[0];
+    const [{ function: first, self: own }] = answer.rows;
     const shown = () => rows().first().innerText();
     await until('the list is that of the range', async () => {
       const text = await shown();
-      return text.includes(answer.functions[number].name) && text.includes(`${((100 * own) / answer.weight).toFixed(1)}%`);
+      return text.includes(first) && text.includes(`${((100 * own) / answer.weight).toFixed(1)}%`);
     });
     const before = [page.url(), await shown(), await page.locator('[data-crumb]').allTextContents()];
     await page.reload();
@@ -614,9 +614,9 @@ const scenarios = {
     await group(`${expected.program}.c`).waitFor();
     assert.match(page.url(), /group=file/);
     const answer = await api('groups?by=file');
-    const file = answer.rows.find(([name]) => name?.endsWith(`${expected.program}.c`));
+    const file = answer.rows.find(({ name }) => name?.endsWith(`${expected.program}.c`));
     const shares = await group(`${expected.program}.c`).locator('.share').allTextContents();
-    assert.deepEqual(shares.map(parseFloat), file.slice(1).map((weight) => Math.round((1000 * weight) / answer.weight) / 10));
+    assert.deepEqual(shares.map(parseFloat), [file.self, file.total].map((weight) => Math.round((1000 * weight) / answer.weight) / 10));
     await panel('functions').getByRole('button', { name: 'Libraries', exact: true }).click();
     await group(expected.program).waitFor();
     // Until the answer comes, the page says what it waits for, and has no rows from before the filter.

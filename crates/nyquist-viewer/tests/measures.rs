@@ -81,8 +81,8 @@ fn ask(viewer: &BuiltinViewer, question: &str, query: &str) -> Value {
 /// The functions with their self weights.
 fn functions(viewer: &BuiltinViewer, query: &str) -> Vec<(String, u64)> {
     let answer = ask(viewer, "functions", query);
-    let name = |row: &Value| answer["functions"][row[0].to_string()]["name"].as_str().unwrap().to_owned();
-    answer["rows"].as_array().unwrap().iter().map(|row| (name(row), row[1].as_u64().unwrap())).collect()
+    let row = |row: &Value| (row["function"].as_str().unwrap().to_owned(), row["self"].as_u64().unwrap());
+    answer["rows"].as_array().unwrap().iter().map(row).collect()
 }
 
 #[test]

@@ -75,7 +75,8 @@ test('changes are by time or by share', () => {
 
 test('the call tree keeps what it knows and shows what is open', () => {
   const model = emptyModel();
-  addRows(model, '', [['4', 4, 0, 519, true], ['5', 5, 1, 1, false], ['4.17', 17, 500, 519, true], ['4.17.2', 2, 5, 9, false]], 7);
+  const row = (path, own, total, hasChildren) => ({ path, handle: `f-${path.split('.').at(-1)}`, self: own, total, has_children: hasChildren });
+  addRows(model, '', [row('4', 0, 519, true), row('5', 1, 1, false), row('4.17', 500, 519, true), row('4.17.2', 5, 9, false)], 7);
   model.expanded.add('4').add('4.17');
   assert.deepEqual(rowsOf(model).map(({ path, depth, more }) => [path, depth, more]), [['4', 0, 0], ['4.17', 1, 0], ['4.17.2', 2, 0], ['5', 0, 0], ['', 0, 7]]);
   // It has more time itself than what it calls.
@@ -85,7 +86,7 @@ test('the call tree keeps what it knows and shows what is open', () => {
   model.expanded.delete('4.17');
   assert.equal(hottest(model), '4.17');
   assert.equal(model.nodes.get('5').children, null);
-  addRows(model, '4.17', [['4.17.2', 2, 5, 9, false], ['4.17.3', 3, 4, 4, false]], 0);
+  addRows(model, '4.17', [row('4.17.2', 5, 9, false), row('4.17.3', 4, 4, false)], 0);
   model.expanded.add('4.17');
   assert.equal(rowsOf(model).length, 6);
 });
@@ -105,7 +106,7 @@ test('pages of functions are asked as rows come into view', () => {
 
 test('source lines have their amounts, and the hottest is found', () => {
   const source = {
-    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12, null], [4097, 'mul', 9, 9, 12, 0], [4100, 'add', 0, 0, 12, 0], [4104, 'cmp', 0, 8, 12, null], [4108, 'call f', 0, 9, 12, 1]],
+    text: 'a\n\tb\r\n\u202Ec\n', lines: [{ line: 2, self: 4, total: 5 }, { line: 3, self: 0, total: 9 }], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12, null], [4097, 'mul', 9, 9, 12, 0], [4100, 'add', 0, 0, 12, 0], [4104, 'cmp', 0, 8, 12, null], [4108, 'call f', 0, 9, 12, 1]],
       places: [['wrapping_mul', 'git:host:core/num.rs:59807616e1fa', 7], ['f', null, null]] },
   };
   const lines = sourceLines(source);

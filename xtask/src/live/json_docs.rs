@@ -8,6 +8,23 @@ use serde_json::Value;
 
 use super::expect::{Verdict, expect};
 
+/// What is between a list and the row that its objects are.
+const OF: &str = " of ";
+
+/// The names of a cell: a list and its row are one.
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for name in names {
+        match joined.last_mut() {
+            Some(list) if goes_on || name == OF => list.push_str(name),
+            _ => joined.push(name.to_owned()),
+        }
+        goes_on = name == OF;
+    }
+    joined
+}
+
 /// The members in the list of each section of the document.
 pub(crate) struct Documents {
     sections: BTreeMap<String, BTreeSet<String>>,
@@ -32,10 +49,29 @@ impl Documents {
             } else if let Some(row) = line.strip_prefix("| `") {
                 let cell = row.split('|').next().unwrap_or_default();
                 let names = cell.split('`').filter(|name| !name.trim_matches([' ', ',']).is_empty());
-                sections.entry(section.clone()).or_default().extend(names.map(str::to_owned));
+                sections.entry(section.clone()).or_default().extend(joined(names));
             }
         }
         Self { sections }
+    }
+
+    /// The members that the names of a list stand for.
+    fn expanded(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut members = BTreeSet::new();
+        for name in names {
+            let (prefix, row) = match name.split_once(OF) {
+                Some((list, row)) => (format!("{list}."), row),
+                None => (String::new(), name.as_str()),
+            };
+            let is_row = row.starts_with(char::is_uppercase);
+            match self.sections.get(row).filter(|_| is_row) {
+                Some(of_row) => {
+                    members.extend(self.expanded(of_row).iter().map(|it| format!("{prefix}{it}")))
+                }
+                None => members.extend([name.clone()]),
+            }
+        }
+        members
     }
 
     /// Fails unless the JSON has the members in the lists of two sections: the one of the first word, and the
@@ -43,8 +79,9 @@ impl Documents {
     pub(crate) fn hold(&self, args: &[&str], json: &Value) -> Verdict {
         let whole = args.join(" ");
         let names = [args.first().copied().unwrap_or_default(), &whole];
-        let listed: BTreeSet<&str> =
-            names.iter().filter_map(|name| self.sections.get(*name)).flatten().map(String::as_str).collect();
+        let listed = names.iter().filter_map(|name| self.sections.get(*name)).flatten().cloned().collect();
+        let listed = self.expanded(&listed);
+        let listed: BTreeSet<&str> = listed.iter().map(String::as_str).collect();
         expect(!listed.is_empty(), format_args!("docs/report-json.md has no section {whole}"))?;
         let mut found = BTreeSet::new();
         collect(json, "", &mut found);
@@ -98,5 +135,18 @@ mod tests {
         assert!(!holds(json!({"a": 1, "b": 2, "c": [{"e": 1}]})));
         assert!(!holds(json!({"a": 1, "c": []})));
         assert!(documents.hold(&["other"], &json!({})).is_err());
+    }
+
+    #[test]
+    fn rows_stand_for_their_members() {
+        let text = "## a\n| `x`, `x[]` of `Row` | x |\n| `Whole` | y |\n## Row\n| `b` | z |\n| `c`, `c[]` of `Whole` | z |\n## Whole\n| `w` | z |\n";
+        let documents = Documents::parse(text);
+        let holds = |json: Value| documents.hold(&["a"], &json).is_ok();
+        assert!(holds(json!({"w": 1, "x": [{"b": 1, "c": [{"w": 1}]}]})));
+        assert!(
+            !holds(json!({"w": 1, "x": [{"b": 1, "c": [{"v": 1}]}]})),
+            "the row of a row has other members"
+        );
+        assert!(!holds(json!({"x": [{"b": 1, "c": []}]})), "the whole is missing");
     }
 }

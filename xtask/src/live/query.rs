@@ -15,6 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("handles_stay_whatever_the_filters", handles),
     Test::new("callers_and_callees_are_reported", neighbours),
     Test::new("text_and_json_say_the_same", text_and_json),
+    Test::new("rows_have_the_members_of_the_report", same_rows),
     Test::new("a_suggested_command_runs_as_printed", suggestions),
     Test::new("waiting_is_not_called_cpu_time", waiting),
     Test::new("a_question_that_makes_no_sense_is_refused", refused),
@@ -138,6 +139,29 @@ fn text_and_json(test: &Context<'_>) -> Verdict {
         expect_contains("the line", line, row["function"].as_str().unwrap_or_default())?;
     }
     expect(!text.contains('\u{1b}'), "colours")
+}
+
+/// A row of a query is that of the report, with rounded shares and members of the old names besides.
+fn same_rows(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "200"]).run_well()?;
+    for view in ["functions", "lines", "threads", "libs"] {
+        let report =
+            test.nyquist(&["report", &format!("--{view}"), "--json", "--limit", "5"]).path(&recorded.path);
+        let report: Value = serde_json::from_str(&report.run()?.succeeded()?.stdout_text())?;
+        let query = ask(test, &recorded.path, &[view, "--limit", "5", "--full-names"])?;
+        let (reported, queried) = (&report[view][0], &query[view][0]);
+        let members = reported.as_object().filter(|members| members.len() > 4);
+        let members = members.ok_or_else(|| anyhow::anyhow!("no row in {report}"))?;
+        for (name, value) in members {
+            let is_same = match (value.as_f64(), queried[name].as_f64()) {
+                (Some(share), Some(rounded)) if name.ends_with("_share") => (share - rounded).abs() <= 5.1e-5,
+                _ => *value == queried[name],
+            };
+            expect(is_same, format_args!("{view}: {name} is {value} in the report and {}", queried[name]))?;
+        }
+        expect_eq("the unit", &query["unit"], &report["unit"])?;
+    }
+    Ok(())
 }
 
 fn refused(test: &Context<'_>) -> Verdict {

@@ -26,4 +26,5 @@ pub(crate) mod summary;
 pub(crate) mod timeline;
 pub(crate) mod to_profile;
 pub(crate) mod tree;
+pub(crate) mod wait_places;
 pub(crate) mod waits;

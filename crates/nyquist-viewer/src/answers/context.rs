@@ -1,5 +1,6 @@
 //! What a request of the page is answered from.
 
+use nyquist_analysis::schema::Rows;
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
 use nyquist_server::{SymbolSource, ViewerError};
@@ -34,6 +35,11 @@ impl<'a> QueryContext<'_, 'a> {
     /// The number of a function in a table, which then includes it.
     pub(super) fn number(&self, table: &mut FunctionTable<'a>, func: FuncId) -> usize {
         table.number(self.view, self.categories, func)
+    }
+
+    /// The maker of the schema's rows.
+    pub(super) fn rows(&self) -> Rows<'a> {
+        Rows::of(self.view)
     }
 
     /// The other run of a comparison.

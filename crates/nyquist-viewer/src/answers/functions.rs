@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nyquist_analysis::Neighbour;
+use nyquist_analysis::schema::{CallSiteRow, FunctionRow, NeighborRow, Whole};
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
@@ -20,11 +20,10 @@ const MAX_CALL_SITES: usize = 50;
 
 #[derive(Debug, Serialize)]
 pub(super) struct FunctionsAnswer<'a> {
-    weight: u64,
-    interval_ns: u64,
+    #[serde(flatten)]
+    whole: Whole,
     count: usize,
-    /// Function, self weight, total weight.
-    rows: Vec<(usize, u64, u64)>,
+    rows: Vec<FunctionRow<'a>>,
     functions: FunctionTable<'a>,
 }
 
@@ -32,9 +31,9 @@ pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<FunctionsAnswer
     let offset = context.parameters.at_most("offset", 0, usize::MAX)?;
     let limit = context.parameters.at_most("limit", 200, MAX_ROWS)?;
     let by_total = match context.parameters.get("sort") {
-        None | Some("own") => false,
+        None | Some("self" | "own") => false,
         Some("total") => true,
-        Some(_) => return Err(bad_request("sort takes own or total")),
+        Some(_) => return Err(bad_request("sort takes self or total")),
     };
     let search = context.parameters.get("search").map(name_search).transpose()?;
     let mut functions = context.view.functions().functions;
@@ -43,55 +42,45 @@ pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<FunctionsAnswer
         functions.sort_by_key(|one| std::cmp::Reverse((one.total, one.self_amount)));
     }
     let mut table = FunctionTable::with_places();
-    let shown = functions.iter().skip(offset).take(limit);
-    let rows = shown
-        .map(|one| (context.number(&mut table, one.func), one.self_amount.weight, one.total.weight))
-        .collect();
-    Ok(FunctionsAnswer {
-        weight: context.view.total().weight,
-        interval_ns: context.interval_ns(),
-        count: functions.len(),
-        rows,
-        functions: table,
-    })
+    let (rows, count) = (context.rows(), functions.len());
+    let shown: Vec<_> = functions.iter().skip(offset).take(limit).collect();
+    for one in &shown {
+        context.number(&mut table, one.func);
+    }
+    let shown = shown.into_iter().map(|one| rows.function(one)).collect();
+    Ok(FunctionsAnswer { whole: rows.whole(), count, rows: shown, functions: table })
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct NeighboursAnswer<'a> {
-    weight: u64,
-    interval_ns: u64,
-    function: (usize, u64, u64),
-    callers: Vec<(Option<usize>, u64)>,
-    callees: Vec<(Option<usize>, u64)>,
-    /// The lines of the calls: caller, file, line, and the weight of the calls.
-    sites: Vec<(usize, Option<&'a str>, Option<u32>, u64)>,
+    #[serde(flatten)]
+    whole: Whole,
+    function: FunctionRow<'a>,
+    callers: Vec<NeighborRow<'a>>,
+    callees: Vec<NeighborRow<'a>>,
+    /// The lines of the calls.
+    sites: Vec<CallSiteRow<'a>>,
     functions: FunctionTable<'a>,
 }
 
 pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<NeighboursAnswer<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let peek = context.view.peek(func);
+    let sites = context.view.call_sites(func);
+    let neighbors = peek.callers.iter().take(MAX_ROWS).chain(peek.callees.iter().take(MAX_ROWS));
+    let callers = sites.iter().take(MAX_CALL_SITES).map(|site| site.caller);
     let mut functions = FunctionTable::with_places();
-    let (own, total) = (peek.function.self_amount.weight, peek.function.total.weight);
-    let function = (context.number(&mut functions, func), own, total);
-    let mut rows = |neighbours: &[Neighbour<'_>]| -> Vec<_> {
-        let shown = neighbours.iter().take(MAX_ROWS);
-        shown
-            .map(|one| (one.func.map(|func| context.number(&mut functions, func)), one.total.weight))
-            .collect()
-    };
-    let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
-    let sites = context.view.call_sites(func).into_iter().take(MAX_CALL_SITES);
-    let sites = sites
-        .map(|site| (context.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
-        .collect();
+    for func in std::iter::once(func).chain(neighbors.filter_map(|one| one.func)).chain(callers) {
+        context.number(&mut functions, func);
+    }
+    let rows = context.rows();
+    let details = rows.details(&peek, MAX_ROWS);
     Ok(NeighboursAnswer {
-        weight: context.view.total().weight,
-        interval_ns: context.interval_ns(),
-        function,
-        callers,
-        callees,
-        sites,
+        whole: rows.whole(),
+        function: details.function,
+        callers: details.callers.rows,
+        callees: details.callees.rows,
+        sites: sites.iter().take(MAX_CALL_SITES).map(|site| rows.call_site(site)).collect(),
         functions,
     })
 }

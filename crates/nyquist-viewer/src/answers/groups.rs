@@ -1,6 +1,7 @@
 //! `groups`: the amounts of files, of crates and namespaces, or of libs.
 
 use nyquist_analysis::FunctionGrouping;
+use nyquist_analysis::schema::{GroupRow, Whole};
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
@@ -13,11 +14,10 @@ const MAX_ROWS: usize = 1000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct GroupsAnswer<'a> {
-    weight: u64,
-    interval_ns: u64,
+    #[serde(flatten)]
+    whole: Whole,
     count: usize,
-    /// Name, self weight, total weight.
-    rows: Vec<(Option<&'a str>, u64, u64)>,
+    rows: Vec<GroupRow<'a>>,
 }
 
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<GroupsAnswer<'a>, ViewerError> {
@@ -28,9 +28,9 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<GroupsAnswer<
         _ => return Err(bad_request("by takes file, module or lib")),
     };
     let by_total = match context.parameters.get("sort") {
-        None | Some("own") => false,
+        None | Some("self" | "own") => false,
         Some("total") => true,
-        Some(_) => return Err(bad_request("sort takes own or total")),
+        Some(_) => return Err(bad_request("sort takes self or total")),
     };
     let search = context.parameters.get("search").map(name_search).transpose()?;
     let mut groups = context.view.by_function_group(grouping);
@@ -39,11 +39,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<GroupsAnswer<
     if by_total {
         groups.sort_by_key(|group| std::cmp::Reverse((group.total, group.self_amount)));
     }
-    let rows = groups.iter().take(MAX_ROWS);
-    Ok(GroupsAnswer {
-        weight: context.view.total().weight,
-        interval_ns: context.interval_ns(),
-        count: groups.len(),
-        rows: rows.map(|group| (group.name, group.self_amount.weight, group.total.weight)).collect(),
-    })
+    let rows = context.rows();
+    let shown = groups.iter().take(MAX_ROWS).map(|group| rows.group(group)).collect();
+    Ok(GroupsAnswer { whole: rows.whole(), count: groups.len(), rows: shown })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use nyquist_analysis::schema::{LineRow, Whole};
 use nyquist_analysis::{Amount, CodeSelection};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{FuncId, Lib, NativeSymbolId};
@@ -23,13 +24,13 @@ const MAX_CODE_BYTES: u32 = 1 << 20;
 pub(super) struct SourceAnswer<'a> {
     function: usize,
     functions: FunctionTable<'a>,
-    interval_ns: u64,
-    weight: u64,
+    #[serde(flatten)]
+    whole: Whole,
     file: Option<String>,
     text: Option<String>,
     message: Option<String>,
-    /// Line, self weight, total weight.
-    lines: Vec<(u32, u64, u64)>,
+    /// The lines of the file, in order.
+    lines: Vec<LineRow<'a>>,
     assembly: Instructions,
 }
 
@@ -51,8 +52,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<SourceAnswer<
     let mut listing = SourceAnswer {
         function: context.number(&mut functions, func),
         functions,
-        interval_ns: context.interval_ns(),
-        weight: context.view.total().weight,
+        whole: context.rows().whole(),
         file: None,
         text: None,
         message: None,
@@ -66,7 +66,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<SourceAnswer<
 
 /// The lines of the file in which the function has most of its time; without samples, of the file that
 /// defines it.
-fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut SourceAnswer<'_>) {
+fn fill_lines<'a>(context: &QueryContext<'_, 'a>, func: FuncId, listing: &mut SourceAnswer<'a>) {
     let lines = context.view.lines(CodeSelection::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
@@ -80,10 +80,10 @@ fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut Source
         listing.message = Some("The debug info names no file of this function.".to_owned());
         return;
     };
-    let of_file = lines.iter().filter(|line| line.file == Some(file));
-    listing.lines =
-        of_file.filter_map(|line| Some((line.line?, line.self_amount.weight, line.total.weight))).collect();
-    listing.lines.sort_unstable();
+    let rows = context.rows();
+    let of_file = lines.iter().filter(|line| line.file == Some(file) && line.line.is_some());
+    listing.lines = of_file.map(|line| rows.line(line)).collect();
+    listing.lines.sort_by_key(|line| line.line);
     listing.file = Some(file.to_owned());
     match text(context, func, file) {
         Ok(text) => listing.text = Some(text),

@@ -1,5 +1,6 @@
 //! `tree`: the children of a node of the call tree, or of the inverted tree.
 
+use nyquist_analysis::schema::{PathNodeRow, Whole, function_number};
 use nyquist_analysis::{Tree, TreeNode};
 use nyquist_profile::FuncId;
 use nyquist_server::ViewerError;
@@ -7,7 +8,7 @@ use serde::Serialize;
 
 use super::context::QueryContext;
 use crate::function_table::FunctionTable;
-use crate::selection::{number_of, path};
+use crate::selection::path;
 
 /// The maximum number of children of a node.
 const MAX_CHILDREN: usize = 2000;
@@ -16,30 +17,28 @@ const MAX_CHILDREN: usize = 2000;
 const MAX_OPENED_NODES: usize = 200;
 
 #[derive(Debug, Serialize)]
-pub(super) struct ChildrenAnswer<'a> {
-    weight: u64,
-    interval_ns: u64,
-    /// Path, function, self weight, total weight, and whether it has children.
-    rows: Vec<(String, usize, u64, u64, bool)>,
+pub(super) struct ChildrenAnswer<'q, 'a> {
+    #[serde(flatten)]
+    whole: Whole,
+    rows: Vec<PathNodeRow<'q>>,
     left_out: usize,
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswer<'a>, ViewerError> {
+pub(super) fn answer<'q, 'a>(context: &QueryContext<'q, 'a>) -> Result<ChildrenAnswer<'q, 'a>, ViewerError> {
     let limit = context.parameters.at_most("limit", 200, MAX_CHILDREN)?;
     let path = path(context.parameters.get("path").unwrap_or_default(), context.view.profile())?;
     let is_inverted = context.parameters.is_set("inverted");
     let tree = if is_inverted { context.view.inverted_tree() } else { context.view.call_tree() };
     let mut answer = ChildrenAnswer {
-        weight: context.view.total().weight,
-        interval_ns: context.interval_ns(),
+        whole: context.rows().whole(),
         rows: Vec::new(),
         left_out: 0,
         functions: FunctionTable::new(),
     };
     let Some(mut children) = children_at(tree, &path) else { return Ok(answer) };
     let profile = context.view.profile();
-    let number = |func: &FuncId| number_of(*func, profile);
+    let number = |func: &FuncId| function_number(*func, profile);
     let mut prefix = path.iter().fold(String::new(), |prefix, func| joined(&prefix, number(func)));
     answer.left_out = children.len().saturating_sub(limit);
     answer.add(context, &prefix, &children[..children.len().min(limit)]);
@@ -62,13 +61,14 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswe
     Ok(answer)
 }
 
-impl<'a> ChildrenAnswer<'a> {
-    fn add(&mut self, context: &QueryContext<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
+impl<'q, 'a> ChildrenAnswer<'q, 'a> {
+    fn add(&mut self, context: &QueryContext<'q, 'a>, prefix: &str, nodes: &[TreeNode<'q>]) {
+        let rows = context.rows();
         for node in nodes {
             let function = context.number(&mut self.functions, node.func);
-            let amounts = (node.self_amount.weight, node.total.weight);
             let path = joined(prefix, function);
-            self.rows.push((path, function, amounts.0, amounts.1, node.has_children));
+            let depth = path.matches('.').count();
+            self.rows.push(PathNodeRow { path, node: rows.node(depth, node) });
         }
     }
 }

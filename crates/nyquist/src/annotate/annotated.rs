@@ -7,6 +7,7 @@ use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::{Names, Screen};
 use crate::watch::Watch;
+use nyquist_analysis::schema::Whole;
 use nyquist_analysis::{PlaceWeights, View, inlined_into};
 use nyquist_profile::{FuncId, Profile};
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ pub(super) struct AnnotatedFunction<'a> {
     pub(super) places: PlaceWeights,
     pub(super) listing: Listing,
     pub(super) scale: Scale,
+    pub(super) whole: Whole,
     pub(super) screen: Screen,
     pub(super) names: Names,
 }
@@ -38,6 +40,7 @@ impl<'a> AnnotatedFunction<'a> {
             places,
             listing,
             scale: Scale::of(view),
+            whole: Whole::of(view),
             screen: Screen::of_stdout(),
             names: args.format.names(),
         }

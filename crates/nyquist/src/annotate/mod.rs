@@ -45,7 +45,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     }
     let annotated = AnnotatedFunction::new(&view, chosen.funcs(), args);
     if args.format.json {
-        page::print_json(&json::json(&annotated))
+        page::print_json(&json::answer(&annotated))
     } else {
         page::print(text::text(&annotated))
     }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
         picture::picture(&view, &args.picture, args.inverted, names)
     };
     if args.format.json {
-        return page::print_json(&picture::json(&picture, &view));
+        return page::print_json(&picture::answer(&picture, &view));
     }
     write(&args.output, output, |mut out| write_svg(&picture, &mut out))?;
     if args.output != Path::new("-") {

@@ -4,10 +4,11 @@ use super::title::titled;
 use crate::args::{ColorBy, PictureArgs};
 use crate::scale::Scale;
 use crate::text::Names;
+use nyquist_analysis::schema::Summary;
 use nyquist_analysis::{FlameBox, FlameOptions, View};
 use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox};
 use nyquist_profile::{FuncId, Profile};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// The flame graph of the selected part.
 pub(super) fn picture(view: &View<'_>, args: &PictureArgs, inverted: bool, names: Names) -> FlamePicture {
@@ -52,22 +53,36 @@ pub(super) fn with_colors(
     titled(view, args, picture)
 }
 
+/// What `flamegraph --json` prints: the picture's numbers.
+#[derive(Serialize)]
+pub(super) struct PictureAnswer<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    summary: Summary<'a>,
+    width: f64,
+    boxes: Vec<BoxAnswer<'a>>,
+}
+
+#[derive(Serialize)]
+struct BoxAnswer<'a> {
+    depth: usize,
+    start: f64,
+    width: f64,
+    function: &'a str,
+    details: &'a str,
+}
+
 /// The picture's numbers for scripts.
-pub(super) fn json(picture: &FlamePicture, view: &View<'_>) -> Value {
-    let boxes = picture.boxes.iter().map(|flame_box| {
-        json!({
-            "depth": flame_box.depth,
-            "start": flame_box.start,
-            "width": flame_box.width,
-            "function": flame_box.name,
-            "details": flame_box.details,
-        })
+pub(super) fn answer<'a>(picture: &'a FlamePicture, view: &View<'a>) -> PictureAnswer<'a> {
+    let boxes = picture.boxes.iter().map(|flame_box| BoxAnswer {
+        depth: flame_box.depth,
+        start: flame_box.start,
+        width: flame_box.width,
+        function: &flame_box.name,
+        details: &flame_box.details,
     });
-    let mut json = crate::report::summary_json(view);
-    json["schema"] = json!("nyquist-flamegraph/1");
-    json["width"] = json!(picture.width);
-    json["boxes"] = Value::Array(boxes.collect());
-    json
+    let schema = "nyquist-flamegraph/1";
+    PictureAnswer { schema, summary: Summary::of(view), width: picture.width, boxes: boxes.collect() }
 }
 
 fn lib_in_front(lib: Option<&str>) -> String {

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::text::{Screen, Text};
 use escaping::{Escaping, Form};
-use serde_json::Value;
+use serde::Serialize;
 use std::io::{self, IsTerminal as _, Stdout, Write};
 
 mod escaping;
@@ -32,7 +32,10 @@ pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
 }
 
 /// Writes JSON, indented. Hidden characters in strings are escaped in JSON syntax, for all readers.
-pub(crate) fn print_json(json: &Value) -> Result<(), Failure> {
+pub(crate) fn print_json(json: &impl Serialize) -> Result<(), Failure> {
+    // As a value, its members are in alphabetical order, and it is indented below.
+    let json = serde_json::to_value(json)
+        .map_err(|error| Failure::new(format!("cannot write the result: {error}")))?;
     write_json_with(|out| writeln!(out, "{json:#}"))
 }
 

@@ -1,9 +1,11 @@
 //! A query with the profile: the data for answers.
 
+use super::answer::Answer;
 use crate::args::QueryArgs;
 use crate::scale::Scale;
 use crate::shell;
 use crate::text::Names;
+use nyquist_analysis::schema::Rows;
 use nyquist_analysis::{Index, SampleState, View};
 use nyquist_profile::Unit;
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ pub(super) struct QueryContext<'a> {
     pub(super) args: &'a QueryArgs,
     pub(super) index: &'a Index<'a>,
     pub(super) view: &'a View<'a>,
+    pub(super) rows: Rows<'a>,
     pub(super) scale: Scale,
     pub(super) names: Names,
     pub(super) limit: usize,
@@ -25,14 +28,16 @@ impl<'a> QueryContext<'a> {
         self.args.target.as_deref()
     }
 
-    /// A share, to a hundredth of a per cent.
-    pub(super) fn share(&self, weight: u64) -> Value {
-        json!((self.scale.share(weight) * 1e4).round() / 1e4)
+    /// An answer with what its amounts are parts of.
+    pub(super) fn answer(&self) -> Answer {
+        let mut answer = Answer::default();
+        answer.add(&self.rows.whole());
+        answer
     }
 
-    /// The amount in the profile's unit: ms for times.
+    /// A weight in the profile's unit: ms for times.
     pub(super) fn amount(&self, weight: u64) -> Value {
-        let amount = weight.saturating_mul(self.scale.interval_ns);
+        let amount = self.rows.whole().amount(weight);
         if self.scale.unit == Unit::Time { milliseconds(amount) } else { json!(amount) }
     }
 

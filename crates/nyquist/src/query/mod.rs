@@ -1,6 +1,7 @@
 //! `nyquist query`: one query of a profile, one short answer, for scripts and agents.
 
 mod answer;
+mod cells;
 mod context;
 mod functions;
 mod tables;
@@ -15,6 +16,7 @@ use crate::text::Screen;
 use crate::{input, page, selection, shell};
 use answer::Answer;
 use context::QueryContext;
+use nyquist_analysis::schema::Rows;
 use nyquist_analysis::{Index, SampleState, View};
 
 /// The page for language models on how to query a profile.
@@ -48,6 +50,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         args,
         index: &index,
         view: &view,
+        rows: Rows::of(&view).with_names(args.format.names().form()),
         scale: Scale::of(&view),
         names: args.format.names(),
         limit: args.limit as usize,

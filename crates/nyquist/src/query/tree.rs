@@ -1,16 +1,13 @@
 //! Queries about call trees.
 
-use super::answer::{Answer, Rows};
+use super::answer::Answer;
 use super::context::QueryContext;
 use super::functions::chosen;
 use crate::failure::Failure;
 use crate::report::{TreeOptions, tree_nodes};
+use nyquist_analysis::schema::List;
 use nyquist_analysis::{Selection, Transform, TreeNode, View};
 use nyquist_profile::FuncId;
-use serde_json::{Value, json};
-
-/// The maximum indentation of the text.
-const MAX_INDENTATION: usize = 60;
 
 /// The number of nodes that are examined per shown node, because most have a single child and are left out.
 const EXAMINED_PER_SHOWN: usize = 16;
@@ -20,29 +17,35 @@ const PERCENT: f64 = 0.5;
 
 /// The call tree, or the callees of a function.
 pub(super) fn tree(context: &QueryContext<'_>) -> Result<Answer, Failure> {
-    let mut answer = Answer::default();
+    let mut answer = context.answer();
     let transforms = match context.target() {
         Some(_) => vec![Transform::FocusFunction(chosen(context, &mut answer)?.first())],
         None => Vec::new(),
     };
     // For the tree of one function, the limit alone bounds the size.
     let percent = if transforms.is_empty() { PERCENT } else { 0.0 };
-    answer.rows(nodes(context, transforms, None, percent));
+    add_nodes(context, &mut answer, transforms, None, percent);
     Ok(answer)
 }
 
 /// The callers of a function, and their callers.
 pub(super) fn callers(context: &QueryContext<'_>) -> Result<Answer, Failure> {
-    let mut answer = Answer::default();
+    let mut answer = context.answer();
     let func = chosen(context, &mut answer)?.first();
     // With the time of all its callees collapsed into it, the function is a root of the inverted tree with
     // its total.
-    answer.rows(nodes(context, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
+    add_nodes(context, &mut answer, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0);
     Ok(answer)
 }
 
-/// The nodes of the tree, or of the inverted tree if its root is given.
-fn nodes(context: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
+/// Adds the nodes of the tree, or of the inverted tree if its root is given.
+fn add_nodes(
+    context: &QueryContext<'_>,
+    answer: &mut Answer,
+    transforms: Vec<Transform>,
+    root: Option<FuncId>,
+    percent: f64,
+) {
     let selection = Selection { transforms, ..context.view.selection().clone() };
     let view = View::new(context.index, &selection);
     let options = |limit| TreeOptions {
@@ -64,11 +67,12 @@ fn nodes(context: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<Fu
             context.limit,
         ),
     };
-    let columns: &[&str] = match root {
+    let columns: &'static [&'static str] = match root {
         Some(_) => &["depth", "handle", "total_share", "lib", "function"],
         None => &["depth", "handle", "total_share", "self_share", "lib", "function"],
     };
-    Rows::new("nodes", columns, context.limit, &nodes, |node| row(context, node, root.is_some()))
+    let rows: Vec<_> = nodes.iter().map(|(depth, node)| context.rows.node(*depth, node)).collect();
+    answer.list(&List::new("node", "nodes", context.limit, &rows, Clone::clone), columns);
 }
 
 /// The heaviest nodes, in tree order. A node is not heavier than the one above it, which comes first.
@@ -104,17 +108,4 @@ fn without_single_child_chains(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize,
         above.push(depth);
     }
     left
-}
-
-fn row(context: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
-    let name = context.names.show(node.name);
-    // In JSON, the depth is a separate member.
-    let name = if context.args.format.json { name } else { " ".repeat(*depth.min(&MAX_INDENTATION)) + &name };
-    let mut row =
-        vec![json!(depth), json!(format!("f-{}", node.func.index())), context.share(node.total.weight)];
-    if !inverted {
-        row.push(context.share(node.self_amount.weight));
-    }
-    row.extend([json!(node.lib), json!(name)]);
-    row
 }

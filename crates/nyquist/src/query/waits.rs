@@ -1,10 +1,8 @@
 //! The query about what threads wait for.
 
-use super::answer::{Answer, Rows};
-use super::context::{QueryContext, milliseconds};
-use crate::report::wait_places;
-use nyquist_analysis::WaitedFor;
-use serde_json::json;
+use super::answer::Answer;
+use super::context::QueryContext;
+use nyquist_analysis::schema::List;
 
 /// What threads wait for, the longest in total first, with the place where most of that time is spent. Further queries lead from the
 /// first place to its line.
@@ -14,30 +12,13 @@ pub(super) fn waits(context: &QueryContext<'_>) -> Answer {
     if waits.is_empty() {
         answer.notes.push("no waits were recorded: `nyquist record --off-cpu` records them".to_owned());
     }
-    let profile = context.view.profile();
-    let row = |wait: &WaitedFor<'_>| {
-        let place = wait_places(profile, wait).first().copied();
-        let first = |threads: &[(&str, u64)]| json!(threads.first().map(|(thread, _)| *thread));
-        vec![
-            milliseconds(wait.durations.total_ns),
-            json!(wait.durations.count),
-            milliseconds(wait.durations.p50_ns),
-            milliseconds(wait.durations.max_ns),
-            json!(wait.reason),
-            first(&wait.holders),
-            first(&wait.wakers),
-            json!(wait.object),
-            json!(place.map(|place| format!("f-{}", place.func.index()))),
-            json!(place.map(|place| context.names.show(place.name))),
-        ]
-    };
     let columns = &[
         "total_ms", "count", "p50_ms", "max_ms", "reason", "held_by", "woken_by", "object", "handle", "place",
     ];
-    answer.rows(Rows::new("waits", columns, context.limit, &waits, row));
-    if let Some(place) = waits.first().and_then(|wait| wait_places(profile, wait).first().copied()) {
-        let handle = format!("f-{}", place.func.index());
-        let next = |question: &str| context.next_of_waits(&[question, &handle]);
+    let list = List::new("wait", "waits", context.limit, &waits, |wait| context.rows.wait(wait));
+    answer.list(&list, columns);
+    if let Some(place) = list.rows.first().and_then(|wait| wait.places.first()) {
+        let next = |question: &str| context.next_of_waits(&[question, &place.handle]);
         answer.next = vec![next("source"), next("callers")];
     }
     answer

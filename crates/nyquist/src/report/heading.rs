@@ -4,7 +4,6 @@ use crate::number::{counted, grouped, percent, time_span};
 use crate::scale::Scale;
 use nyquist_analysis::{ProfileSummary, SampleState, View};
 use nyquist_profile::Unit;
-use serde_json::{Value, json};
 
 /// The recording, in two to four lines.
 pub(crate) fn heading(view: &View<'_>) -> String {
@@ -78,35 +77,4 @@ fn count_of_threads(summary: &ProfileSummary) -> String {
         count => format!("{} processes", grouped(count as u64)),
     };
     format!("{} in {processes}", counted(summary.threads as u64, "thread"))
-}
-
-/// The members that the JSON of every view has.
-pub(crate) fn summary_json(view: &View<'_>) -> Value {
-    let summary = view.summary();
-    let measure = &view.profile().meta().measure;
-    json!({
-        "profile": view.profile().meta().product,
-        "measure": measure.name,
-        "unit": measure.unit.as_str(),
-        "interval_ns": summary.interval_ns,
-        "duration_ns": summary.duration_ns,
-        "cpu_ns": if measure.is_cpu_time() { summary.cpu_ns } else { 0 },
-        "samples": summary.samples,
-        "lost_samples": summary.lost_samples,
-        "weight": summary.total.weight,
-        "user_weight": summary.user.weight,
-        "kernel_weight": summary.kernel.weight,
-        "kernel_not_permitted_weight": summary.kernel_not_permitted.weight,
-        "not_sampled_weight": summary.not_sampled.weight,
-        "truncated_weight": summary.truncated.weight,
-        "process_count": summary.processes,
-        "thread_count": summary.threads,
-    })
-}
-
-/// Adds the members of one object to another.
-pub(super) fn add_members(json: &mut Value, members: Value) {
-    if let (Some(json), Value::Object(members)) = (json.as_object_mut(), members) {
-        json.extend(members);
-    }
 }

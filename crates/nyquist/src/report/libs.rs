@@ -1,10 +1,10 @@
 //! Programs and libraries by self and total time.
 
 use super::context::{Report, TABLE_ROWS};
-use super::rows::{Row, Rows, choose};
+use super::rows::{Row, Table, choose};
 use crate::text::Text;
 use nyquist_analysis::LibRow;
-use serde_json::{Value, json};
+use nyquist_analysis::schema::{self, List};
 
 fn libs<'a>(report: &Report<'a>) -> Vec<LibRow<'a>> {
     let mut libs = report.view.by_lib();
@@ -21,23 +21,10 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         ..Row::default()
     };
     let all = libs(report).iter().map(row).collect();
-    Rows { heading: "LIB", nouns: ["library", "libraries"], have_libs: false, all }.render(report)
+    Table { heading: "LIB", nouns: ["library", "libraries"], have_libs: false, all }.render(report)
 }
 
-pub(super) fn json(report: &Report<'_>) -> Value {
-    let libs = libs(report);
-    let lib = |lib: &LibRow<'_>| {
-        json!({
-            "lib": lib.name,
-            "path": lib.path,
-            "self": lib.self_amount.weight,
-            "total": lib.total.weight,
-            "self_share": report.scale.share(lib.self_amount.weight),
-            "total_share": report.scale.share(lib.total.weight),
-        })
-    };
-    json!({
-        "lib_count": libs.len(),
-        "libs": libs.iter().take(report.limit(TABLE_ROWS)).map(lib).collect::<Vec<_>>(),
-    })
+pub(super) fn list<'a>(report: &Report<'a>) -> List<schema::LibRow<'a>> {
+    let rows = schema::Rows::of(report.view);
+    List::new("lib", "libs", report.limit(TABLE_ROWS), &libs(report), |lib| rows.lib(lib))
 }

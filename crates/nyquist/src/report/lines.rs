@@ -2,11 +2,11 @@
 
 use super::context::{Report, TABLE_ROWS};
 use super::functions::place;
-use super::rows::{Row, Rows, choose};
+use super::rows::{Row, Table, choose};
 use crate::text::Text;
+use nyquist_analysis::schema::{self, List};
 use nyquist_analysis::{CodeSelection, LineAmounts};
 use nyquist_symbols::short_source_path;
-use serde_json::{Value, json};
 
 fn lines<'a>(report: &Report<'a>) -> Vec<LineAmounts<'a>> {
     let mut lines = report.view.lines(CodeSelection::All);
@@ -26,23 +26,10 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         ..Row::default()
     };
     let all = lines(report).iter().map(row).collect();
-    Rows { heading: "LINE", nouns: ["line", "lines"], have_libs: false, all }.render(report)
+    Table { heading: "LINE", nouns: ["line", "lines"], have_libs: false, all }.render(report)
 }
 
-pub(super) fn json(report: &Report<'_>) -> Value {
-    let lines = lines(report);
-    let line = |line: &LineAmounts<'_>| {
-        json!({
-            "file": line.file,
-            "line": line.line,
-            "self": line.self_amount.weight,
-            "total": line.total.weight,
-            "self_share": report.scale.share(line.self_amount.weight),
-            "total_share": report.scale.share(line.total.weight),
-        })
-    };
-    json!({
-        "line_count": lines.len(),
-        "lines": lines.iter().take(report.limit(TABLE_ROWS)).map(line).collect::<Vec<_>>(),
-    })
+pub(super) fn list<'a>(report: &Report<'a>) -> List<schema::LineRow<'a>> {
+    let rows = schema::Rows::of(report.view);
+    List::new("line", "lines", report.limit(TABLE_ROWS), &lines(report), |line| rows.line(line))
 }

@@ -4,7 +4,7 @@ use super::context::{Report, TABLE_ROWS, more};
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text};
 use nyquist_analysis::MarkerKind;
-use serde_json::{Value, json};
+use nyquist_analysis::schema::{List, MarkerRow, Rows};
 
 pub(super) fn text(report: &Report<'_>) -> Text {
     let kinds = report.view.markers();
@@ -52,27 +52,9 @@ pub(super) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-pub(super) fn json(report: &Report<'_>) -> Value {
-    let kinds = report.view.markers();
-    let rows = kinds.iter().take(report.limit(TABLE_ROWS));
-    json!({ "marker_count": kinds.len(), "markers": rows.map(kind_json).collect::<Vec<_>>() })
-}
-
-fn kind_json(kind: &MarkerKind<'_>) -> Value {
-    let of = |value: fn(&nyquist_analysis::Durations) -> u64| kind.durations.as_ref().map(value);
-    json!({
-        "marker": kind.name,
-        "kind": kind.schema,
-        "category": kind.category,
-        "count": kind.count,
-        "intervals": of(|it| it.count),
-        "total_ns": of(|it| it.total_ns),
-        "min_ns": of(|it| it.min_ns),
-        "p50_ns": of(|it| it.p50_ns),
-        "p90_ns": of(|it| it.p90_ns),
-        "p99_ns": of(|it| it.p99_ns),
-        "max_ns": of(|it| it.max_ns),
-    })
+pub(super) fn list<'a>(report: &Report<'a>) -> List<MarkerRow<'a>> {
+    let rows = Rows::of(report.view);
+    List::new("marker", "markers", report.limit(TABLE_ROWS), &report.view.markers(), |kind| rows.marker(kind))
 }
 
 #[cfg(test)]

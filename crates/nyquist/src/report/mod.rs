@@ -22,12 +22,13 @@ use crate::scale::Scale;
 use crate::text::{Screen, Text};
 use crate::{input, page, selection};
 use context::Report;
+use nyquist_analysis::schema::{CounterRow, Summary};
 use nyquist_analysis::{Index, SampleState, View};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-pub(crate) use heading::{heading, kind, shares, summary_json};
+pub(crate) use heading::{heading, kind, shares};
 pub(crate) use tree::{TreeOptions, tree_nodes};
-pub(crate) use waits::places as wait_places;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Failure> {
@@ -58,8 +59,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Failure> {
     {
         return Ok(status);
     }
-    let printed =
-        if args.format.json { page::print_json(&json_of(&report)) } else { page::print(text_of(&report)) };
+    let printed = if args.format.json { print_json(&report) } else { page::print(text_of(&report)) };
     printed.map(|()| 0)
 }
 
@@ -80,22 +80,39 @@ fn text_of(report: &Report<'_>) -> Text {
     Text::from(heading(report.view) + &used) + "\n" + body
 }
 
-fn json_of(report: &Report<'_>) -> Value {
-    let (name, members) = match report.args.view {
-        ViewArgs { tree: true, .. } => ("tree", tree::json(report, false)),
-        ViewArgs { inverted: true, .. } => ("inverted", tree::json(report, true)),
-        ViewArgs { lines: true, .. } => ("lines", lines::json(report)),
-        ViewArgs { libs: true, .. } => ("libs", libs::json(report)),
-        ViewArgs { threads: true, .. } => ("threads", threads::json(report)),
-        ViewArgs { processes: true, .. } => ("processes", processes::json(report)),
-        ViewArgs { markers: true, .. } => ("markers", markers::json(report)),
-        ViewArgs { waits: true, .. } => ("waits", waits::json(report)),
-        _ => ("functions", functions::json(report)),
-    };
-    let mut json = summary_json(report.view);
-    json["schema"] = json!("nyquist-report/1");
-    json["view"] = json!(name);
-    json["counters"] = usage::json(report.view);
-    heading::add_members(&mut json, members);
-    json
+/// What `report --json` prints. The answer of a view is part of the same object.
+#[derive(Serialize)]
+struct Answer<'a, B> {
+    schema: &'static str,
+    view: &'static str,
+    counters: Vec<CounterRow<'a>>,
+    #[serde(flatten)]
+    summary: Summary<'a>,
+    #[serde(flatten)]
+    body: B,
+}
+
+fn print_json(report: &Report<'_>) -> Result<(), Failure> {
+    let view = report.view;
+    match report.args.view {
+        ViewArgs { tree: true, .. } => print_answer(view, "tree", tree::answer(report, false)),
+        ViewArgs { inverted: true, .. } => print_answer(view, "inverted", tree::answer(report, true)),
+        ViewArgs { lines: true, .. } => print_answer(view, "lines", lines::list(report)),
+        ViewArgs { libs: true, .. } => print_answer(view, "libs", libs::list(report)),
+        ViewArgs { threads: true, .. } => {
+            print_answer(view, "threads", json!({ "threads": threads::list(report) }))
+        }
+        ViewArgs { processes: true, .. } => {
+            print_answer(view, "processes", json!({ "processes": processes::list(report) }))
+        }
+        ViewArgs { markers: true, .. } => print_answer(view, "markers", markers::list(report)),
+        ViewArgs { waits: true, .. } => print_answer(view, "waits", waits::list(report)),
+        _ => print_answer(view, "functions", functions::list(report)),
+    }
+}
+
+/// Prints an answer with what all answers have.
+fn print_answer(view: &View<'_>, name: &'static str, body: impl Serialize) -> Result<(), Failure> {
+    let (summary, counters) = (Summary::of(view), CounterRow::all(view));
+    page::print_json(&Answer { schema: "nyquist-report/1", view: name, counters, summary, body })
 }

@@ -6,7 +6,7 @@ use crate::args::SortBy;
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::ProcessRow;
-use serde_json::{Value, json};
+use nyquist_analysis::schema::{self, Rows};
 
 fn processes<'a>(report: &Report<'a>) -> Vec<ProcessRow<'a>> {
     let mut processes = report.view.by_process();
@@ -62,22 +62,8 @@ fn span(report: &Report<'_>, process: &ProcessRow<'_>) -> (u64, Option<u64>) {
     (process.start, process.end)
 }
 
-pub(super) fn json(report: &Report<'_>) -> Value {
-    let processes = processes(report);
-    let rows = processes.iter().take(report.limit(TABLE_ROWS));
-    json!({ "processes": rows.map(|process| process_json(report, process)).collect::<Vec<_>>() })
-}
-
-fn process_json(report: &Report<'_>, process: &ProcessRow<'_>) -> Value {
-    let (start, end) = span(report, process);
-    json!({
-        "process": process.name,
-        "pid": process.pid,
-        "threads": process.threads,
-        "samples": process.samples,
-        "start_ns": start,
-        "end_ns": end,
-        "total": process.amount.weight,
-        "total_share": report.scale.share(process.amount.weight),
-    })
+/// The first processes as rows.
+pub(super) fn list<'a>(report: &Report<'a>) -> Vec<schema::ProcessRow<'a>> {
+    let rows = Rows::of(report.view);
+    processes(report).iter().take(report.limit(TABLE_ROWS)).map(|process| rows.process(process)).collect()
 }

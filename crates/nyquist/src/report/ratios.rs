@@ -1,7 +1,7 @@
 //! How often one event happened per occurrence of another, by function.
 
 use super::context::{TABLE_ROWS, limit, more};
-use super::{heading, usage};
+use super::print_answer;
 use crate::args::{ReportArgs, SortBy};
 use crate::failure::Failure;
 use crate::page;
@@ -25,12 +25,7 @@ pub(super) fn run(args: &ReportArgs, text: &str) -> Result<(), Failure> {
         let head = events.heading(&ratios.whole) + &ratio::note_of_kernel(&views);
         return page::print(Text::from(head) + "\n" + table(args, &events, &ratios));
     }
-    let mut json = heading::summary_json(&views[0]);
-    json["schema"] = json!("nyquist-report/1");
-    json["view"] = json!("ratio");
-    json["counters"] = usage::json(&views[0]);
-    heading::add_members(&mut json, members(args, &events, &ratios));
-    page::print_json(&json)
+    print_answer(&views[0], "ratio", members(args, &events, &ratios))
 }
 
 /// Sorts, and leaves out functions with less than the least share of the first event.

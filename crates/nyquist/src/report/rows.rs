@@ -4,7 +4,7 @@ use super::context::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
 use crate::number::percent;
 use crate::scale::standard_error;
-use crate::text::{Cell, Column, Style, Table, Text, bar};
+use crate::text::{self, Cell, Column, Style, Text, bar};
 use nyquist_analysis::Amount;
 
 /// The columns of tables with self and total time. Bars are shown if colours are.
@@ -30,7 +30,7 @@ pub(super) struct Row {
 }
 
 /// Rows with a common name.
-pub(super) struct Rows {
+pub(super) struct Table {
     /// The heading of their names.
     pub(super) heading: &'static str,
     /// The singular and the plural of the rows' kind.
@@ -57,11 +57,11 @@ pub(super) fn choose<T>(
     }
 }
 
-impl Rows {
+impl Table {
     /// The table, and the number of rows that are left out.
     pub(super) fn render(&self, report: &Report<'_>) -> Text {
         let columns = self.columns(report);
-        let table = Table::new(columns.iter().map(|&column| self.layout(column)).collect());
+        let table = text::Table::new(columns.iter().map(|&column| self.layout(column)).collect());
         let mut table = table.keeping_all(!report.args.columns.is_empty());
         let limit = report.limit(TABLE_ROWS);
         for row in self.all.iter().take(limit) {

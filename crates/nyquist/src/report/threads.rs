@@ -5,7 +5,7 @@ use crate::args::SortBy;
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::ThreadRow;
-use serde_json::{Value, json};
+use nyquist_analysis::schema::{self, Rows};
 
 fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
     let mut threads = report.view.by_thread();
@@ -63,21 +63,8 @@ fn row(report: &Report<'_>, thread: &ThreadRow<'_>) -> Vec<Cell> {
     cells
 }
 
-pub(super) fn json(report: &Report<'_>) -> Value {
-    let threads = threads(report);
-    let rows = threads.iter().take(report.limit(TABLE_ROWS));
-    json!({ "threads": rows.map(|thread| thread_json(report, thread)).collect::<Vec<_>>() })
-}
-
-fn thread_json(report: &Report<'_>, thread: &ThreadRow<'_>) -> Value {
-    json!({
-        "handle": format!("t-{}", thread.thread.index()),
-        "thread": thread.name,
-        "tid": thread.tid,
-        "process": report.view.profile().process(thread.process).name,
-        "pid": thread.pid,
-        "samples": thread.samples,
-        "total": thread.amount.weight,
-        "total_share": report.scale.share(thread.amount.weight),
-    })
+/// The first threads as rows.
+pub(super) fn list<'a>(report: &Report<'a>) -> Vec<schema::ThreadRow<'a>> {
+    let rows = Rows::of(report.view);
+    threads(report).iter().take(report.limit(TABLE_ROWS)).map(|thread| rows.thread(thread)).collect()
 }

@@ -4,9 +4,10 @@ use super::context::{Report, TREE_PERCENT, TREE_ROWS};
 use crate::number::counted;
 use crate::scale::Scale;
 use crate::text::{Names, Screen, Style, Text, cut_name, one_line};
+use nyquist_analysis::schema::{NodeRow, Rows};
 use nyquist_analysis::{Tree, TreeNode, View, own_functions};
 use nyquist_profile::FuncId;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -98,13 +99,18 @@ fn begin_at_own_code(rows: &mut Vec<TreeRow<'_>>, view: &View<'_>, min_weight: u
     rows.len() < before
 }
 
-pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
-    let nodes = chosen(report.view, &options(report, inverted));
-    let rows = nodes.rows.iter().filter_map(|row| match &row.what {
-        LineSubject::Node(node) => Some(node_json(row, node, report.scale)),
-        LineSubject::Others { .. } => None,
-    });
-    json!({ "nodes": rows.collect::<Vec<_>>(), "is_cut": nodes.is_cut })
+/// The nodes of a tree.
+#[derive(Debug, Serialize)]
+pub(super) struct TreeAnswer<'v> {
+    nodes: Vec<NodeRow<'v>>,
+    /// Whether the limit left out nodes that are heavy enough.
+    is_cut: bool,
+}
+
+pub(super) fn answer<'v>(report: &Report<'v>, inverted: bool) -> TreeAnswer<'v> {
+    let (rows, chosen) = (Rows::of(report.view), chosen(report.view, &options(report, inverted)));
+    let node = |row: &TreeRow<'v>| row.node().map(|node| rows.node(row.depth, node));
+    TreeAnswer { nodes: chosen.rows.iter().filter_map(node).collect(), is_cut: chosen.is_cut }
 }
 
 fn options(report: &Report<'_>, inverted: bool) -> TreeOptions {
@@ -117,20 +123,6 @@ fn options(report: &Report<'_>, inverted: bool) -> TreeOptions {
         scale: report.scale,
         names: report.names,
     }
-}
-
-fn node_json(row: &TreeRow<'_>, node: &TreeNode<'_>, scale: Scale) -> Value {
-    json!({
-        "depth": row.depth,
-        "handle": format!("f-{}", node.func.index()),
-        "function": node.name,
-        "lib": node.lib,
-        "inlined": node.is_inlined,
-        "self": node.self_amount.weight,
-        "total": node.total.weight,
-        "self_share": scale.share(node.self_amount.weight),
-        "total_share": scale.share(node.total.weight),
-    })
 }
 
 /// A line of a tree.

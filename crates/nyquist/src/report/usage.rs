@@ -3,9 +3,8 @@
 use crate::number::counted;
 use crate::scale::bytes;
 use crate::text::one_line;
-use nyquist_analysis::{CounterFigure, CounterSummary, View};
+use nyquist_analysis::{CounterSummary, View};
 use nyquist_profile::ProcessIndex;
-use serde_json::{Value, json};
 
 /// The number of processes with a line.
 const MAX_LINES: usize = 3;
@@ -63,29 +62,10 @@ fn parts(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
     rows.into_iter().flatten().collect()
 }
 
-/// The counters as members of a JSON object.
-pub(super) fn json(view: &View<'_>) -> Value {
-    let counter = |counter: &CounterSummary<'_>| {
-        let process = view.profile().process(counter.process);
-        let (kind, value) = match counter.figure {
-            CounterFigure::Peak(value) => ("peak", value),
-            CounterFigure::Total(value) => ("total", value),
-        };
-        json!({
-            "process": process.name,
-            "pid": process.pid,
-            "counter": counter.name,
-            "unit": counter.unit,
-            "kind": kind,
-            "value": value,
-        })
-    };
-    view.counters().iter().map(counter).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_analysis::CounterFigure;
 
     fn counters(figures: &[(&'static str, CounterFigure)]) -> Vec<CounterSummary<'static>> {
         let process = ProcessIndex::from_index(0);

@@ -15,6 +15,14 @@ pub(crate) enum Names {
 }
 
 impl Names {
+    /// The same as a function.
+    pub(crate) fn form(self) -> fn(&str) -> Cow<'_, str> {
+        match self {
+            Self::Short => |name| Cow::Owned(Self::Short.show(name)),
+            Self::Full => |name| Cow::Owned(Self::Full.show(name)),
+        }
+    }
+
     /// The name for display, with hidden characters escaped.
     pub(crate) fn show(self, name: &str) -> String {
         let name = match self {

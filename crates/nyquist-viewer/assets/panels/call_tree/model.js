@@ -1,5 +1,7 @@
 // The known part of the call tree, and its visible rows. No drawing, no requests.
 
+import { numberOf } from '../../names.js';
+
 /** @typedef {import('../../api.js').TreeRow} TreeRow */
 /**
  * @typedef {object} TreeNode
@@ -36,7 +38,8 @@ export function parentPath(path) {
 export function addRows(model, path, rows, leftOut) {
   /** @type {Map<string, string[]>} */
   const children = new Map([[path, []]]);
-  for (const [rowPath, fn, own, total, hasChildren] of rows) {
+  for (const { path: rowPath, handle, self: own, total, has_children: hasChildren } of rows) {
+    const fn = numberOf(handle);
     const known = model.nodes.get(rowPath);
     model.nodes.set(rowPath, { path: rowPath, fn, own, total, hasChildren, children: known?.children ?? null, leftOut: known?.leftOut ?? 0 });
     const parent = parentPath(rowPath);

@@ -3,7 +3,7 @@
 import { button, fill, h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
 import { formatAmount, formatCell } from '../../measure.js';
-import { nameOf } from '../../names.js';
+import { nameOf, numberOf } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
@@ -28,7 +28,8 @@ export function createCallers(ctx) {
   const element = h('aside', { class: 'callers', 'data-panel': 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
   /** @param {Callers} answer */
   const show = (answer) => {
-    const [fn, own, total] = answer.function;
+    const { handle, self: own, total } = answer.function;
+    const fn = numberOf(handle);
     const name = nameOf(fn);
     const amount = (/** @type {number} */ value) => `${formatAmount(value * answer.interval_ns)} (${formatPercent(value, answer.weight)})`;
     fill(content,
@@ -73,7 +74,8 @@ function listOf(title, rows, whole, { interval_ns: interval }) {
  * @param {number} whole
  * @param {number} interval
  */
-function neighbourRow([fn, weight], whole, interval) {
+function neighbourRow({ handle, total: weight }, whole, interval) {
+  const fn = handle === null ? null : numberOf(handle);
   const content = [
     h('span', { class: 'number' }, formatCell(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
     nameWithBar(fn, weight / whole),

@@ -215,7 +215,7 @@ export class FlameGraph {
     const [answer, folded] = await Promise.all([ask('flame-tooltip', 'callers', params).catch(() => null), foldedNames(box.fn)]);
     const { tooltip } = this.ctx;
     if (this.hovered !== box || tooltip.element.hidden) return;
-    const [, own, total] = answer?.function ?? [0, 0, 0];
+    const { self: own, total } = answer?.function ?? { self: 0, total: 0 };
     tooltip.show(event.clientX, event.clientY, [...this.describe(box), ...(folded === null ? [] : [tooltipRow('same code as', folded)]),
       ...(total > box.width ? [tooltipRow('in all calls', this.amount(total)), tooltipRow('self in all', this.amount(own))] : [])]);
   }

@@ -2,6 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatCounted } from '../../format.js';
+import { numberOf } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
@@ -81,7 +82,7 @@ export class Functions {
     if (missing !== null) void this.loadPage(missing);
     const row = this.pages.rows[index];
     const { sort } = this.ctx.store.get();
-    return row ? functionRow(row, { weight: this.weight, interval: this.interval, selected: row[0] === this.current(), sort }) : h('div', { class: 'row' }, '…');
+    return row ? functionRow(row, { weight: this.weight, interval: this.interval, selected: numberOf(row.handle) === this.current(), sort }) : h('div', { class: 'row' }, '…');
   }
 
   /**
@@ -172,7 +173,8 @@ export class Functions {
     this.list.setCount(answer.count);
     if (answer.weight === 0) return this.status.nothing();
     if (answer.count === 0) return this.status.message('No function has this name.');
-    this.first = answer.rows[0]?.[0] ?? null;
+    const [first] = answer.rows;
+    this.first = first ? numberOf(first.handle) : null;
     this.list.refresh();
     this.showCallers(store.get());
   }
@@ -190,10 +192,10 @@ export class Functions {
   /** @param {string} key */
   move(key) {
     this.focus();
-    const at = this.pages.rows.findIndex((row) => row?.[0] === this.current());
+    const at = this.pages.rows.findIndex((row) => row && numberOf(row.handle) === this.current());
     const to = moveInList(key, at, this.pages.count, this.list.pageSize()) ?? 0;
     const row = this.pages.rows[to];
-    if (row) this.ctx.store.update(set, { fn: row[0] });
+    if (row) this.ctx.store.update(set, { fn: numberOf(row.handle) });
     this.list.reveal(to);
   }
 

@@ -67,7 +67,7 @@ export function createGroups(ctx, status) {
  * @param {State['sort']} sort
  * @param {{weight: number, interval_ns: number}} whole
  */
-function groupRow({ store }, [name, own, total], group, sort, { weight, interval_ns: interval }) {
+function groupRow({ store }, { name, self: own, total }, group, sort, { weight, interval_ns: interval }) {
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
   bar.style.width = `${(Math.min(1, (sort === 'own' ? own : total) / weight) * 100).toFixed(2)}%`;
   const shown = name === null ? GROUPS.find(([kind]) => kind === group)?.[2] ?? '' : clean(name, 400);

@@ -3,7 +3,7 @@
 import { h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
 import { formatCell } from '../../measure.js';
-import { nameOf } from '../../names.js';
+import { nameOf, numberOf } from '../../names.js';
 
 /** @param {number} fn */
 export const rowId = (fn) => `function-${fn}`;
@@ -12,7 +12,8 @@ export const rowId = (fn) => `function-${fn}`;
  * @param {import('../../api.js').FunctionAmounts} row
  * @param {{weight: number, interval: number, selected: boolean, sort: 'own' | 'total'}} look
  */
-export function functionRow([fn, own, total], { weight, interval, selected, sort }) {
+export function functionRow({ handle, self: own, total }, { weight, interval, selected, sort }) {
+  const fn = numberOf(handle);
   const name = nameOf(fn);
   return h('div', {
     class: `row function-row${selected ? ' selected' : ''}`, role: 'option', id: rowId(fn), 'aria-selected': selected, 'data-fn': fn,

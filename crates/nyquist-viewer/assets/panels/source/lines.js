@@ -14,7 +14,7 @@ const MAX_LINE_LENGTH = 1000;
  */
 export function sourceLines(source) {
   if (source.text === null) return [];
-  const amounts = new Map(source.lines.map(([line, own, total]) => [line, { own, total }]));
+  const amounts = new Map(source.lines.map(({ line, self: own, total }) => [line, { own, total }]));
   const lines = source.text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   return lines.map((text, i) => {

@@ -68,7 +68,7 @@ export function createSource(ctx) {
     const { text, lib } = nameOf(shown.function);
     name.textContent = text.slice(0, 300);
     name.title = text;
-    const taken = shown.lines.reduce((sum, [, own]) => sum + own, 0);
+    const taken = shown.lines.reduce((sum, line) => sum + line.self, 0);
     file.textContent = [shown.file === null ? null : clean(shown.file, 500), lib,
       taken > 0 ? `${formatAmount(taken * shown.interval_ns)} (${formatPercent(taken, shown.weight)}) in these lines` : null].filter(Boolean).join(' · ');
   };
