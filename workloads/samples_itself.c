@@ -113,6 +113,12 @@ NOINLINE static void sample_handler(void) {
     put_sample(registers, (uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)));
 }
 
+// Each signal asks for the next: in a slow emulator a handler takes longer than the distance of two samples.
+static void sample_soon(void) {
+    struct itimerval once = {.it_value = {0, 2000}};
+    setitimer(ITIMER_REAL, &once, NULL);
+}
+
 static void handler(int number, siginfo_t *info, void *argument) {
     const ucontext_t *context = argument;
     uint64_t registers[33];
@@ -123,6 +129,7 @@ static void handler(int number, siginfo_t *info, void *argument) {
     if (samples % 8 == 7) sample_handler();
     else put_sample(registers, registers[32]);
     if (samples >= (uint64_t)wanted) done = 1;
+    else sample_soon();
 }
 
 NOINLINE int descending(const void *a, const void *b) {
@@ -257,10 +264,7 @@ int main(int argc, char **argv) {
     _Unwind_Backtrace(add_frame, &chain);
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
-    struct itimerval timer = {{0, 700}, {0, 700}};
-    setitimer(ITIMER_REAL, &timer, NULL);
+    sample_soon();
     while (!done) recurses(6);
-    timer.it_value.tv_usec = timer.it_interval.tv_usec = 0;
-    setitimer(ITIMER_REAL, &timer, NULL);
     return argc > 1 ? write_file(argv[1]) : 0;
 }

@@ -29,7 +29,7 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let place = path.strip_prefix(root).unwrap_or(&path).display();
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
-        if path.with_extension("").is_dir() {
+        if is_module_folder(&path.with_extension("")) {
             faults.push(format!("{place}: the root of a folder is its mod.rs"));
         }
         if allows_unsafe_code(&text) && !is_in_sys(&path) {
@@ -97,6 +97,14 @@ fn limits_with_other_names(text: &str) -> impl Iterator<Item = &str> {
         name.split_once(':').filter(|_| is_declaration).map(|(name, _)| name)
     });
     declared.filter(|name| OTHER_LIMIT_NAMES.iter().any(|other| name.starts_with(other)))
+}
+
+/// Whether a folder has sources. One beside a test may have data alone.
+fn is_module_folder(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| path.extension().is_some_and(|it| it == "rs") || path.is_dir())
 }
 
 /// The names of the unit tests and the live tests in a source file.

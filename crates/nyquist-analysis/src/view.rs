@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         let derived = derive(index, selection);
         let Sums { sampled, running, stackless } = sum_up(index, &chosen, &derived);
         let (selection, category_rows) = (selection.clone(), OnceLock::new());
-        Self { index, selection, chosen, sampled, running, derived, stackless, category_rows }
+        Self { index, selection, chosen, derived, sampled, running, stackless, category_rows }
     }
 
     /// The profile.

@@ -679,7 +679,8 @@ const scenarios = {
         await look(`${name}, ${scheme}`);
       }
     }
-    const { rows: [[fn]] } = await api(`functions?sort=total&search=${expected.function}&state=waiting`);
+    const { rows: [{ handle }] } = await api(`functions?sort=total&search=${expected.function}&state=waiting`);
+    const fn = handle.slice('f-'.length);
     for (const scheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme: scheme });
       await open(`${url}?tab=source&state=waiting&function=${fn}`);

@@ -75,7 +75,16 @@ impl Failure {
 
 /// An error, and everything that caused it.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |&error| error.source())
+    iter::successors(Some(error), |&error| cause(error))
+}
+
+/// What caused an error. The system's error that another one contains is no source of that.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let contained = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    match contained {
+        Some(contained) => Some(contained),
+        None => error.source(),
+    }
 }
 
 /// The hint if a limit of this process is the reason.

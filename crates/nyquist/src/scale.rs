@@ -2,7 +2,7 @@
 
 use crate::number::{grouped, percent};
 use nyquist_analysis::{ProfileSummary, View};
-use nyquist_profile::{Meta, Unit};
+use nyquist_profile::Unit;
 
 /// The unit of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +62,6 @@ impl Scale {
     pub(crate) fn weight_of_percent(self, percent: f64) -> u64 {
         (self.total as f64 * percent / 100.0).ceil() as u64
     }
-}
-
-/// The most that the standard error of a weight can be, if samples are allocations that were chosen by chance: blocks
-/// as small as the distance of samples or smaller have this error, and larger ones less.
-pub(crate) fn standard_error(meta: &Meta, weight: u64) -> Option<f64> {
-    let distance = meta.sample_distance.filter(|_| meta.measure.unit == Unit::Bytes)?;
-    Some((distance as f64 * weight.saturating_mul(meta.interval) as f64).sqrt())
 }
 
 /// A number of ns, bytes or other units as text.

@@ -94,9 +94,11 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
     expect(chains.len() >= 500, format_args!("only {} samples", chains.len()))?;
     expect_eq("samples", stacks.len(), chains.len())?;
     for (number, (stack, chain)) in stacks.iter().zip(&chains).enumerate() {
-        let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0 && frame.lib.is_some());
-        let addresses: Vec<_> = frames.map(|frame| frame.address as u64 + IMAGE_BASE).collect();
         // The emulator's own code, to which a signal handler returns, is in no file.
+        let is_in_file = |lib: &str| lib != "[JIT]";
+        let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0);
+        let frames = frames.filter(|frame| frame.lib.as_deref().is_some_and(is_in_file));
+        let addresses: Vec<_> = frames.map(|frame| frame.address as u64 + IMAGE_BASE).collect();
         let in_program = |all: &[u64]| all.iter().copied().filter(|at| *at < 1 << 32).collect::<Vec<_>>();
         let root = stack.first().map(|frame| frame.function.as_str());
         expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;

@@ -26,10 +26,12 @@ impl<E: Into<anyhow::Error>> From<E> for Stop {
     }
 }
 
-/// A message with the file and the line of the caller.
+/// A message with the file and the line of the caller, if that is a test: a conversion that is passed as a function is
+/// called by the standard library.
 #[track_caller]
 fn located(message: impl Display) -> String {
-    format!("{message}\n  at {}", Location::caller())
+    let caller = Location::caller();
+    if caller.file().starts_with("xtask") { format!("{message}\n  at {caller}") } else { message.to_string() }
 }
 
 /// Fails with a message unless the condition holds.

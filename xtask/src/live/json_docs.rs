@@ -66,7 +66,7 @@ impl Documents {
             let is_row = row.starts_with(char::is_uppercase);
             match self.sections.get(row).filter(|_| is_row) {
                 Some(of_row) => {
-                    members.extend(self.expanded(of_row).iter().map(|it| format!("{prefix}{it}")))
+                    members.extend(self.expanded(of_row).iter().map(|it| format!("{prefix}{it}")));
                 }
                 None => members.extend([name.clone()]),
             }

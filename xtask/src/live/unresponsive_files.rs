@@ -1,7 +1,7 @@
 //! Programs of a user who serves their files, and sometimes does not. A recorder of root's must not wait for that user.
 
 use std::fs::{self, File};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
@@ -50,6 +50,10 @@ impl<'a> Served<'a> {
         let call = test.program(test.workload("withholds")).path(&base).path(&withholds);
         let call = call.path(&test.workload(args[0])).args(&args[1..]);
         let call = call.env("WORKLOAD_READY", ready.display().to_string()).by_plain_user();
+        let call = match device_for_users(test, &folder)? {
+            Some(device) => call.env("WORKLOAD_FUSE", device.display().to_string()),
+            None => call,
+        };
         let server = call.start()?;
         if server.wait_for_file(&ready).is_err() {
             let finished = server.wait()?;
@@ -73,6 +77,18 @@ impl<'a> Served<'a> {
     fn end(self) -> Verdict {
         end(self.server)
     }
+}
+
+/// A device of file systems that every user can open, if the machine's own is for root alone: udev opens it to all,
+/// and containers have no udev.
+fn device_for_users(test: &Context<'_>, folder: &Path) -> Result<Option<PathBuf>, Stop> {
+    let Ok(own) = fs::metadata("/dev/fuse") else { return skip("there is no /dev/fuse") };
+    if own.permissions().mode() & 0o006 == 0o006 {
+        return Ok(None);
+    }
+    let device = folder.join("fuse");
+    test.program("mknod").args(&["-m", "666"]).path(&device).args(&["c", "10", "229"]).run()?.succeeded()?;
+    Ok(Some(device))
 }
 
 /// A recording that was ended by a signal.

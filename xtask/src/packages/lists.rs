@@ -64,6 +64,7 @@ pub(super) const TESTS: &[Need] = &[
     need("prlimit", "util-linux", "restricts locked memory").of(&[
         "attach",
         "hostile_mappings",
+        "hostile_modules",
         "output_forms",
         "permissions",
         "whole_machine",
@@ -78,16 +79,23 @@ pub(super) const TESTS: &[Need] = &[
     need("openssl", "openssl", "makes certificates").of(&["agent_failures"]),
     need("clang", "clang", "builds programs for other systems, and with other debug info than gcc's")
         .of(&["macos", "oracle", "windows"]),
+    need("go", "golang-go", "builds programs of its runtime, and is the oracle of pprof's format").of(&[
+        "agent",
+        "allocation_exports",
+        "formats",
+        "go",
+        "oracle",
+        "other_profilers",
+        "unwind_info",
+        "wait_functions",
+    ]),
+    need("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "libjemalloc2", "is another allocator")
+        .of(&["allocations"]),
     need("dwz", "dwz", "shares debug info between programs").of(&["oracle"]),
     need("musl-gcc", "musl-tools", "builds programs with a C library that has no unwind information")
         .of(&["allocations", "stacks"]),
     need("lld-link", "lld", "links programs of other systems").of(&["macos", "oracle", "windows"]),
     need("llvm-symbolizer", "llvm", "the oracle of functions and lines").of(&["macos", "oracle", "windows"]),
-    need("qemu-aarch64-static", "qemu-user-static", "runs programs of other processors")
-        .of(&["aarch64", "oracle"]),
-    need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds workloads for 64-bit ARM")
-        .of(&["aarch64"]),
-    need("/usr/aarch64-linux-gnu/lib/libc.a", "libc6-dev-arm64-cross", "is their C library").of(&["aarch64"]),
 ];
 
 /// The packages that build nyquist for 64-bit ARM, and run it in a virtual machine.

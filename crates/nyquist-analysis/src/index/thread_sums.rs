@@ -38,7 +38,7 @@ impl ThreadSums {
             take(None, sums.stackless);
             match &sums.by_slot {
                 SlotCounts::Compact(counts) => {
-                    counts.iter().for_each(|(slot, count)| take(Some(slot), count))
+                    counts.iter().for_each(|(slot, count)| take(Some(slot), count));
                 }
                 SlotCounts::Wide(counts) => counts.iter().for_each(|&(slot, count)| take(Some(slot), count)),
             }

@@ -2,29 +2,24 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{Counter, CounterGraph, ProcessIndex};
-use serde::Serialize;
-
 use crate::view::View;
+use nyquist_profile::{Counter, CounterGraph, ProcessIndex};
 
 /// The summary of a process's counter.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CounterSummary<'a> {
     /// The counter's name.
     pub name: &'a str,
     /// The unit of the figures.
     pub unit: &'a str,
     /// The process.
-    #[serde(skip)]
     pub process: ProcessIndex,
     /// Its figure.
-    #[serde(flatten)]
     pub figure: CounterFigure,
 }
 
 /// The figure of a counter over a range of times.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CounterFigure {
     /// For a level: the highest value.
     Peak(f64),

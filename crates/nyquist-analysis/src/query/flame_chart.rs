@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{FuncId, ThreadIndex};
-use serde::Serialize;
-
 use crate::index::span::{Span, are_moments};
 use crate::query::chart_columns::Columns;
 use crate::query::chart_path::ChartPath;
 use crate::view::View;
+use nyquist_profile::{FuncId, ThreadIndex};
 
 /// How a flame chart is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +36,7 @@ pub struct FlameChart<'a> {
 }
 
 /// A box of a flame chart: a call, as far as samples show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameChartBox<'a> {
     /// The level, from 0.
     pub depth: usize,

@@ -1,11 +1,9 @@
 //! The boxes of a flame graph.
 
-use nyquist_profile::FuncId;
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::query::tree::{Tree, TreeNode};
 use crate::view::View;
+use nyquist_profile::FuncId;
 
 /// How a flame graph is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +23,7 @@ impl Default for FlameOptions {
 }
 
 /// A flame graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameGraph<'a> {
     /// The width of the whole: the weight of all samples with a stack.
     pub width: u64,
@@ -34,7 +32,7 @@ pub struct FlameGraph<'a> {
 }
 
 /// A box of a flame graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameBox<'a> {
     /// The level, from 0.
     pub depth: usize,
@@ -51,7 +49,6 @@ pub struct FlameBox<'a> {
     /// The name of its lib.
     pub lib: Option<&'a str>,
     /// Its self amount.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// What it takes with all that is on it.
     pub total: Amount,

@@ -2,16 +2,14 @@
 
 use std::cmp::Reverse;
 
-use nyquist_profile::FuncId;
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::index::self_and_total::{self, SelfAndTotal};
 use crate::parallel;
 use crate::view::View;
+use nyquist_profile::FuncId;
 
 /// The functions of a profile, the one with the greatest self weight first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionTable<'a> {
     /// The sum of all samples, including those without a stack. Shares are relative to this.
     pub total: Amount,
@@ -20,7 +18,7 @@ pub struct FunctionTable<'a> {
 }
 
 /// A function and its amounts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function<'a> {
     /// The function in the profile. An id beyond the profile's functions stands for a collapsed lib.
     pub func: FuncId,
@@ -33,7 +31,6 @@ pub struct Function<'a> {
     /// The line in that file where it begins.
     pub line: Option<u32>,
     /// Its self amount.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,

@@ -1,8 +1,5 @@
 //! Amounts by thread, process, lib and category.
 
-use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadIndex};
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::index::Index;
 use crate::index::cpu_threads::is_of_cpu;
@@ -10,9 +7,10 @@ use crate::index::prefix_sums::Count;
 use crate::index::self_and_total;
 use crate::parallel;
 use crate::view::View;
+use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadIndex};
 
 /// The amount of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow<'a> {
     /// The thread.
     pub thread: ThreadIndex,
@@ -31,7 +29,7 @@ pub struct ThreadRow<'a> {
 }
 
 /// The amount of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRow<'a> {
     /// The process.
     pub process: ProcessIndex,
@@ -48,7 +46,7 @@ pub struct ProcessRow<'a> {
 }
 
 /// The amounts of a lib.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibRow<'a> {
     /// The lib; none for frames without one.
     pub lib: Option<LibId>,
@@ -57,14 +55,13 @@ pub struct LibRow<'a> {
     /// Its path.
     pub path: Option<&'a str>,
     /// The self amount of its functions.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// The total amount of its functions.
     pub total: Amount,
 }
 
 /// The amounts of a category.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CategoryRow<'a> {
     /// The category; none for frames without one.
     pub category: Option<CategoryId>,
@@ -73,7 +70,6 @@ pub struct CategoryRow<'a> {
     /// Its colour.
     pub color: Option<CategoryColor>,
     /// The self amount of its frames.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// The total amount of its frames.
     pub total: Amount,

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
+use crate::view::View;
 use nyquist_profile::{CategoryId, Marker, MarkerSchemaId, MarkerTiming, StringId};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
-
-use crate::view::View;
 
 /// The markers of one name and schema.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerKind<'a> {
     /// Their name.
     pub name: &'a str,
@@ -24,7 +22,7 @@ pub struct MarkerKind<'a> {
 }
 
 /// The distribution of durations, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Durations {
     /// The number of intervals whose begin and end are known.
     pub count: u64,

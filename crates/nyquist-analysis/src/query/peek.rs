@@ -1,16 +1,14 @@
 //! The callers of a function and the functions that it calls: pprof's `peek`.
 
-use nyquist_profile::FuncId;
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::index::forest::NONE;
 use crate::index::self_and_total;
 use crate::query::functions::Function;
 use crate::view::View;
+use nyquist_profile::FuncId;
 
 /// A function with its callers and callees.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek<'a> {
     /// The function.
     pub function: Function<'a>,
@@ -22,7 +20,7 @@ pub struct Peek<'a> {
 }
 
 /// A caller or a callee.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour<'a> {
     /// The function; `None` if the function in question is the root of its stack.
     pub func: Option<FuncId>,

@@ -4,16 +4,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use nyquist_profile::{Frame, FuncId, LibId, NativeSymbolId, SourceId};
-use rustc_hash::FxHashMap;
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::index::forest::NONE;
 use crate::index::orders::{self, Position};
 use crate::index::self_and_total::{self, SelfAndTotal};
 use crate::parallel;
 use crate::view::View;
+use nyquist_profile::{Frame, FuncId, LibId, NativeSymbolId, SourceId};
+use rustc_hash::FxHashMap;
 
 /// The code to compute amounts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,21 +25,20 @@ pub enum CodeSelection {
 }
 
 /// The amounts of a source line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineAmounts<'a> {
     /// The path of the source file, if known.
     pub file: Option<&'a str>,
     /// The line, from 1, if known.
     pub line: Option<u32>,
     /// Its self amount.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,
 }
 
 /// The amounts of an instruction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstructionAmounts<'a> {
     /// The lib.
     pub lib: LibId,
@@ -51,7 +48,6 @@ pub struct InstructionAmounts<'a> {
     /// instruction.
     pub address: u32,
     /// Its self amount.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,

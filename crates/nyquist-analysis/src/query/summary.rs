@@ -1,14 +1,12 @@
 //! The summary of a profile: its duration, its CPU time, and losses.
 
-use nyquist_profile::{Measure, Profile, well_known};
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::index::forest::NONE;
 use crate::view::View;
+use nyquist_profile::{Measure, Profile, well_known};
 
 /// The main figures of a profile.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSummary {
     /// From the start of the profiling to its end in ns. If these are not known, from the first sample to the
     /// last.

@@ -2,9 +2,6 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{CategoryColor, CategoryId, FuncId, ThreadIndex};
-use serde::Serialize;
-
 use crate::index::Index;
 use crate::index::category_rows::CategoryRows;
 use crate::index::span::{Span, are_moments};
@@ -12,9 +9,10 @@ use crate::parallel;
 use crate::query::run_time::RunTimeLookup;
 use crate::sample_state::SampleState;
 use crate::view::View;
+use nyquist_profile::{CategoryColor, CategoryId, FuncId, ThreadIndex};
 
 /// A time line in equal parts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline<Row> {
     /// The begin, in ns since the profile's zero.
     pub start_ns: u64,
@@ -25,7 +23,7 @@ pub struct Timeline<Row> {
 }
 
 /// The CPU use of a thread over time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTimeline<'a> {
     /// The thread.
     pub thread: ThreadIndex,
@@ -36,7 +34,7 @@ pub struct ThreadTimeline<'a> {
 }
 
 /// The time in a category, of the innermost frames of all selected threads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CategoryTimeline<'a> {
     /// The category; none for frames without one.
     pub category: Option<CategoryId>,

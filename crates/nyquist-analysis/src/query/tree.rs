@@ -1,10 +1,8 @@
 //! The call tree and the inverted tree. Children of a node are computed on request.
 
-use nyquist_profile::FuncId;
-use serde::Serialize;
-
 use crate::amount::Amount;
 use crate::view::View;
+use nyquist_profile::FuncId;
 
 /// A call tree, from callers to callees or inverted.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +12,7 @@ pub struct Tree<'v> {
 }
 
 /// A node of a tree: a function at a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeNode<'v> {
     /// The function.
     pub func: FuncId,
@@ -25,14 +23,12 @@ pub struct TreeNode<'v> {
     /// Whether it is inlined into its caller in all samples at this path.
     pub is_inlined: bool,
     /// Its self amount at this path. In an inverted tree only roots have one.
-    #[serde(rename = "self")]
     pub self_amount: Amount,
     /// Its total amount, with all nodes below it.
     pub total: Amount,
     /// Whether it has children.
     pub has_children: bool,
     /// The nodes of the forest that it merges, with the amount of each.
-    #[serde(skip)]
     members: Vec<NodeMember>,
 }
 

@@ -3,14 +3,13 @@
 
 use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Profile, StackId, StringId, well_known};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 use std::cmp::Reverse;
 
 use crate::query::markers::{Durations, durations};
 use crate::view::View;
 
 /// The waits of processes with the same name for the same object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitedFor<'a> {
     /// The kind of object, such as `lock`.
     pub reason: &'a str,
@@ -26,7 +25,6 @@ pub struct WaitedFor<'a> {
     /// Interrupts count as one thread.
     pub wakers: Vec<(&'a str, u64)>,
     /// The places where threads waited, with the total time of each, in ns, the longest first.
-    #[serde(skip)]
     pub stacks: Vec<(StackId, u64)>,
 }
 

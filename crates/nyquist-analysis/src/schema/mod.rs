@@ -1,7 +1,7 @@
 //! The schema of answers: the rows of reports, queries and the viewer's API, with the same names in all of them.
 //!
 //! A row is made of a result by [`Rows`], and written by serde. Whoever prints it as text reads the same members.
-//! With the feature `schema`, [`document`] describes all rows, for the reference and for the page's types.
+//! With the feature `schema`, `document` describes all rows, for the reference and for the page's types.
 
 mod amounts;
 #[cfg(feature = "schema")]

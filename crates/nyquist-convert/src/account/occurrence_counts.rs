@@ -19,6 +19,8 @@ pub struct OccurrenceCount {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccurrenceCounts {
     by_name: FxHashMap<Arc<str>, OccurrenceCount>,
+    /// How many markers of each event are in the profile, which are limited. The past of a long recording leaves it.
+    in_profile: FxHashMap<Arc<str>, u64>,
     /// The records of all these events that the source dropped.
     pub lost: u64,
     /// The value of each counter at its last occurrence, by its number and thread: of one kind for each number.
@@ -60,9 +62,23 @@ impl OccurrenceCounts {
         let Some(counted) = self.by_name.get_mut(&kind.name) else { return false };
         counted.count = counted.count.saturating_add(*count);
         counted.records += 1;
-        let is_kept = counted.records <= kind.most;
+        let in_profile = self.in_profile.entry(Arc::clone(&kind.name)).or_default();
+        let is_kept = *in_profile < kind.most;
+        *in_profile += u64::from(is_kept);
         counted.left_out += u64::from(!is_kept);
         is_kept
+    }
+
+    /// Notes how many markers an event has in the profile after others have left it.
+    pub(crate) fn note_left(&mut self, in_profile: impl Fn(&str) -> u64) {
+        for (name, count) in &mut self.in_profile {
+            *count = in_profile(name);
+        }
+    }
+
+    /// How many records did not become markers, of all these events.
+    pub fn left_out(&self) -> u64 {
+        self.by_name.values().fold(0, |sum, count| sum.saturating_add(count.left_out))
     }
 }
 

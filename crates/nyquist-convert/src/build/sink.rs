@@ -20,6 +20,7 @@ use nyquist_profile::{
     self as profile, CategoryColor, LibId, Meta, ProfileBuilder, StackId, ThreadIndex, well_known,
 };
 use nyquist_unwind::FrameAddress;
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Receives everything that goes into the profile.
@@ -211,6 +212,19 @@ impl ProfileSink {
     /// Notes how many records the source has dropped so far.
     pub(crate) fn note_lost(&mut self, records: u64) {
         self.builder.meta_mut().lost_samples = records;
+    }
+
+    /// How many markers the profile has of each event. O(markers).
+    pub(crate) fn event_markers(&self) -> FxHashMap<&str, u64> {
+        let profile = self.builder.profile();
+        let markers = profile.threads().iter().flat_map(|thread| &thread.markers);
+        let mut counts = FxHashMap::default();
+        for schema in markers.filter_map(|marker| marker.schema) {
+            if let Some(event) = well_known::event_of_schema(&profile.marker_schema(schema).name) {
+                *counts.entry(event).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// How many stacks the profile has so far.

@@ -1,5 +1,6 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
 use crate::conversion_result::ConversionResult;
 use crate::event::{Event, Mapping, Timestamp};
@@ -151,6 +152,11 @@ impl Converter {
     /// The feedback on stack copies since the last call, for the source that made them.
     pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
         self.pipeline.take_stack_copy_feedback()
+    }
+
+    /// How often the additional events have happened so far.
+    pub fn occurrences(&self) -> &OccurrenceCounts {
+        self.pipeline.occurrences()
     }
 
     /// The counters so far.

@@ -228,6 +228,10 @@ impl Pipeline {
     }
 
     /// The counters so far.
+    pub(crate) fn occurrences(&self) -> &OccurrenceCounts {
+        &self.occurrences
+    }
+
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = self.account.statistics();
         self.walker.count_in(&mut statistics);
@@ -266,11 +270,13 @@ impl Pipeline {
         // Their stacks may be gone.
         self.heaps = Heaps::default();
         self.sink.evict(before);
+        self.note_markers_left();
     }
 
     /// Keeps only the sums of all samples before a time.
     pub(crate) fn condense(&mut self, before: Timestamp) {
         self.sink.condense(before);
+        self.note_markers_left();
     }
 
     /// The profile of all events, which have been converted.

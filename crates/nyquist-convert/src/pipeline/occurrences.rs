@@ -23,4 +23,10 @@ impl Pipeline {
             self.sink.add_occurrence(row, now, &occurrence, stack);
         }
     }
+
+    /// Lets as many new occurrences into the profile as have left it. O(markers).
+    pub(super) fn note_markers_left(&mut self) {
+        let left = self.sink.event_markers();
+        self.occurrences.note_left(|name| left.get(name).copied().unwrap_or(0));
+    }
 }

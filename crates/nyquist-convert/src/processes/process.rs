@@ -14,6 +14,7 @@ use std::path::Path;
 
 /// One process.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that happened to the process")]
 pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) start: Timestamp,

@@ -115,8 +115,11 @@ pub(crate) fn groups_with_cpu_limits(process: &str) -> Option<(PathBuf, Vec<Path
     Some((mount, groups))
 }
 
-/// The mount point of the hierarchy by which the kernel filters events.
-pub(crate) fn mount_of_events() -> io::Result<PathBuf> {
+/// The mount point of the hierarchy of control groups by which the kernel filters events.
+///
+/// # Errors
+/// If no such hierarchy is mounted, or the list of mounts cannot be read.
+pub fn mount_of_events() -> io::Result<PathBuf> {
     Ok(CgroupHierarchy::of_this_process()?.mount)
 }
 

@@ -43,6 +43,7 @@ mod wait_reason;
 pub mod wait_stacks;
 mod writable_memory;
 
+pub use cgroup::mount_of_events;
 pub use companion::Companion;
 pub use credentials::Credentials;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};

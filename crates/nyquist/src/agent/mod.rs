@@ -21,6 +21,7 @@ mod window;
 use crate::args::{AgentArgs, EventArgs};
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::record::dropped_events;
 use crate::record::linux::outcome_messages;
 use crate::record::linux::{check_limits, command_of, launch_failure};
 use crate::system::users::give_up_capabilities;
@@ -43,7 +44,7 @@ use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use plan::Plan;
 use server::Server;
 use service_labels::{Labelling, Origins};
-use session::{Session, WindowProfile};
+use session::{Losses, Session, WindowProfile};
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -117,7 +118,7 @@ struct Agent<'a> {
     /// The number of the recording, which begins anew when it takes too much.
     number: u32,
     budget: Budget,
-    lost_records: u64,
+    lost: Losses,
 }
 
 impl<'a> Agent<'a> {
@@ -152,7 +153,7 @@ impl<'a> Agent<'a> {
             rate: plan.args.rate,
             number: 0,
             budget: Budget::new(),
-            lost_records: 0,
+            lost: Losses::default(),
             plan,
         };
         agent.record(child)?;
@@ -240,9 +241,12 @@ impl<'a> Agent<'a> {
     ) -> Result<(), Failure> {
         self.pulse.beat();
         let WindowProfile { profile, sources, events, window, lost } = taken;
-        if lost > 0 {
-            self.lost_records += lost;
-            self.printer.detail(format_args!("the kernel dropped {lost} records"));
+        self.lost.add(lost);
+        if lost.records > 0 {
+            self.printer.detail(format_args!("the kernel dropped {} records", lost.records));
+        }
+        if lost.events > 0 {
+            self.printer.detail(dropped_events(lost.events));
         }
         let progress = Arc::clone(&self.progress.lock().unwrap_or_else(PoisonError::into_inner));
         let named = identity::as_invoking_user(|| symbolicator.symbolicate(profile, &sources, &progress))?;
@@ -368,8 +372,11 @@ impl<'a> Agent<'a> {
         self.deliveries.iter().for_each(|(_, delivery)| delivery.close(until));
         self.deliveries.iter().for_each(|(_, delivery)| delivery.wait(&self.counts));
         self.printer.say(&self.counts);
-        if self.lost_records > 0 {
-            self.printer.warn(format_args!("the kernel dropped {} records", self.lost_records));
+        if self.lost.records > 0 {
+            self.printer.warn(format_args!("the kernel dropped {} records", self.lost.records));
+        }
+        if self.lost.events > 0 {
+            self.printer.warn(dropped_events(self.lost.events));
         }
         Ok(())
     }

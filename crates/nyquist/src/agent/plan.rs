@@ -6,13 +6,14 @@ use super::delivery::Delivery;
 use super::headers::{Headers, pairs};
 use super::label_rules::LabelRules;
 use super::server::{Server, ServerKind};
-use crate::args::AgentArgs;
+use crate::args::{AgentArgs, NOT_UNDERSTOOD};
 use crate::failure::Failure;
 use crate::page;
 use crate::printer::Printer;
 use crate::record::linux::recorded_events;
 use crate::text::one_line;
 use nyquist_download::{Connection, Sender};
+use nyquist_record::linux::event_names::SampleInterval;
 use nyquist_system::open_regular;
 use std::fs;
 use std::io::Read as _;
@@ -58,8 +59,7 @@ impl Plan {
         let servers = servers.into_iter().map(|server| connect(&args, server)).collect::<Result<_, _>>()?;
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         let host = if host.is_empty() { "unknown".to_owned() } else { host };
-        // A name that is none is an error at the start.
-        recorded_events(&args.events, args.rate, args.off_cpu)?;
+        check_events(&args)?;
         let (labels, service) = labels(&args, &host);
         Ok(Self { args, host, labels, service, servers })
     }
@@ -106,6 +106,17 @@ impl Plan {
         lines.extend(sent.map(|(key, value)| format!("Label {key}={value}")));
         page::write_text_with(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line))))
     }
+}
+
+/// Fails if a name is no event, or if it is not known how many events a sample of it stands for. At a few samples a second
+/// the kernel finds out too late how rarely to take them: of 200,000 page faults, the samples stood for 769.
+fn check_events(args: &AgentArgs) -> Result<(), Failure> {
+    let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
+    let by_rate = events.iter().find(|recorded| matches!(recorded.interval, SampleInterval::Frequency(_)));
+    let Some(recorded) = by_rate else { return Ok(()) };
+    let name = &recorded.event.name;
+    let text = format!("`{name}` needs -c N, so that each sample stands for N of them");
+    Err(Failure::new(text).status(NOT_UNDERSTOOD).hint(format!("-e {name} -c 100; -c 1 records each")))
 }
 
 /// The value of a variable that is not empty.

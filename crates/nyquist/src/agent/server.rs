@@ -149,10 +149,8 @@ fn series_of(profile: &Profile, labels: &[ProcessLabels]) -> io::Result<Vec<Payl
     let meta = profile.meta();
     let from = meta.start_time / 1_000_000;
     let until = (meta.start_time + profile.duration() / 1000).div_ceil(1_000_000);
-    let cpu = match meta.measure.is_cpu_time() {
-        true => "process_cpu".to_owned(),
-        false => series_name(&meta.measure.name),
-    };
+    let is_cpu_time = meta.measure.is_cpu_time();
+    let cpu = if is_cpu_time { "process_cpu".to_owned() } else { series_name(&meta.measure.name) };
     let mut payloads = Vec::new();
     for (labels, processes) in by_labels(labels) {
         for (kind, off_cpu) in [(&*cpu, false), ("off_cpu", true)] {

@@ -8,7 +8,9 @@ use crate::failure::Failure;
 use crate::memory;
 use crate::record::drive::{ChunkSink, drive};
 use crate::record::linux::options::with_stacks;
-use crate::record::linux::{functions_of_waits, launch_failure, open_failure, recorded_events};
+use crate::record::linux::{
+    functions_of_waits, launch_failure, open_failure, recorded_events, requested_names,
+};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::{Converter, LibSource, Options, Shape};
@@ -16,7 +18,7 @@ use nyquist_profile::{LibId, Meta, Profile};
 use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
 use nyquist_record::linux::launch::{RunningChild, SuspendedChild};
 use nyquist_record::linux::wait_stacks::WaitStacks;
-use nyquist_record::linux::{self, Companion as _, RecordedEvent, RecordingTarget, StopHandle, now};
+use nyquist_record::linux::{self, Companion as _, RecordingTarget, StopHandle, now};
 use std::collections::HashSet;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,8 +44,36 @@ pub(super) struct WindowProfile {
     /// The events whose occurrences are markers of it.
     pub(super) events: Arc<[String]>,
     pub(super) window: Window,
-    /// The records that the kernel dropped meanwhile.
-    pub(super) lost: u64,
+    /// What is missing meanwhile.
+    pub(super) lost: Losses,
+}
+
+/// Records that are in no profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    /// Those that the kernel dropped.
+    pub(super) records: u64,
+    /// Those of events that the kernel dropped, or that were too many for a profile.
+    pub(super) events: u64,
+}
+
+impl Losses {
+    fn so_far(converter: &Converter) -> Self {
+        let occurrences = converter.occurrences();
+        Self { records: converter.statistics().lost, events: occurrences.lost + occurrences.left_out() }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            records: self.records.saturating_sub(before.records),
+            events: self.events.saturating_sub(before.events),
+        }
+    }
+
+    pub(super) fn add(&mut self, more: Self) {
+        self.records += more.records;
+        self.events += more.events;
+    }
 }
 
 /// What was recorded and not yet taken.
@@ -57,7 +87,8 @@ struct Growing {
     /// The processes with a sample in this window.
     sampled: HashSet<u32>,
     origins: Origins,
-    lost: u64,
+    /// All that was lost when the last window was taken.
+    lost: Losses,
 }
 
 impl Session {
@@ -87,10 +118,10 @@ impl Session {
             zero,
             window,
             waits: waits.map_err(|error| Failure::because("cannot record where threads wait", &error))?,
-            events: names_of(&options.events),
+            events: requested_names(&options.events).collect(),
             sampled: HashSet::new(),
             origins,
-            lost: 0,
+            lost: Losses::default(),
         };
         let growing = Arc::new(Mutex::new(growing));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
@@ -159,12 +190,6 @@ fn options(args: &AgentArgs, rate_hz: u32) -> Result<linux::Options, Failure> {
     with_stacks(args.stacks, options)
 }
 
-/// The names of the events that were asked for. Those that show waiting were not.
-fn names_of(events: &[RecordedEvent]) -> Arc<[String]> {
-    let requested = events.iter().filter(|recorded| !recorded.is_optional());
-    requested.map(|recorded| recorded.event.name.clone()).collect()
-}
-
 fn converter_options(args: &AgentArgs, outcome: &RecordingOutcome, zero: Timestamp) -> Options {
     // With ptrace, samples themselves record how long their threads have waited.
     let waits = args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
@@ -217,7 +242,7 @@ impl Growing {
         let (profile, sources) = (self.converter.snapshot(), self.converter.lib_sources());
         self.converter.evict(window.end);
         self.sampled.clear();
-        let lost = self.converter.statistics().lost;
+        let lost = Losses::so_far(&self.converter);
         let lost_before = std::mem::replace(&mut self.lost, lost);
         if let Some(every) = every {
             self.window = window.next(now(), std::time::SystemTime::now(), every);
@@ -234,7 +259,7 @@ impl Growing {
         let start_time = (start + 500_000) / 1_000_000 * 1000;
         let duration = window.end.0.saturating_sub(window.start.0);
         let profile = profile.beginning_at(window.start.0, start_time, duration);
-        let (events, lost) = (Arc::clone(&self.events), lost.saturating_sub(lost_before));
+        let (events, lost) = (Arc::clone(&self.events), lost.since(lost_before));
         WindowProfile { profile, sources, events, window, lost }
     }
 }

@@ -1,11 +1,9 @@
 //! The control group of a unit of systemd.
 
 use crate::failure::Failure;
+use nyquist_record::linux;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Where control groups are, of version 2 and of systemd's own hierarchy.
-const ROOTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"];
 
 /// The folders that are searched at most, and their depth.
 const MAX_FOLDERS: usize = 20_000;
@@ -14,8 +12,9 @@ const MAX_DEPTH: usize = 6;
 /// The group of a unit, as `/proc/PID/cgroup` shows it.
 pub(super) fn group(unit: &str) -> Result<PathBuf, Failure> {
     let name = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
-    let found = ROOTS.iter().find_map(|root| find(Path::new(root), &name));
-    found.ok_or_else(|| {
+    let root = linux::mount_of_events();
+    let root = root.map_err(|error| Failure::because("there are no control groups", &error))?;
+    find(&root, &name).ok_or_else(|| {
         Failure::new(format!("there is no control group of a unit {name}"))
             .hint("it exists while the unit runs: systemctl status UNIT")
     })

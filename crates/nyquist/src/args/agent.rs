@@ -19,6 +19,7 @@ use std::time::Duration;
   nyquist agent -a --push otlp+http://collector:4318    To a collector of OpenTelemetry
   nyquist agent -a --to profiles/                       Parquet files, by date and host
   nyquist agent --to profiles/ -- ./server              One program
+  nyquist agent -a -e page-faults -c 100 --to p/        And one of 100 page faults
 
 SIGHUP reads the configuration again. SIGTERM sends what is there and ends within five seconds."
 )]

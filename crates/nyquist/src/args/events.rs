@@ -41,7 +41,7 @@ impl Args for EventArgs {
             .value_name("N")
             .requires(EVENTS)
             .value_parser(|text: &str| whole::<u64>(text, 1..=1 << 62))
-            .help("Record one of N events [default: every tracepoint and call; other events as often as samples]");
+            .help("Record one of N events [default: every tracepoint and call; `record` takes other events as often as samples]");
         let filter = Arg::new(FILTER)
             .long("filter")
             .value_name("EXPR")

@@ -1,6 +1,5 @@
 //! The cells of a query's text: members of a row, times in ms, and the first of a list.
 
-use super::context::milliseconds;
 use serde_json::{Value, json};
 
 /// What the text shows of a row under a heading.
@@ -22,6 +21,11 @@ pub(super) fn cell(row: &Value, heading: &str) -> Value {
             None => row[heading].clone(),
         },
     }
+}
+
+/// A time in ms with three decimals.
+pub(super) fn milliseconds(nanoseconds: u64) -> Value {
+    json!((nanoseconds as f64 / 1e3).round() / 1e3)
 }
 
 #[cfg(test)]

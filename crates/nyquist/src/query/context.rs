@@ -1,6 +1,7 @@
 //! A query with the profile: the data for answers.
 
 use super::answer::Answer;
+use super::cells::milliseconds;
 use crate::args::QueryArgs;
 use crate::scale::Scale;
 use crate::shell;
@@ -85,9 +86,4 @@ pub(super) fn next(args: &QueryArgs, argv: &[&str]) -> String {
     let query = ["query".into(), args.file.clone().into_os_string()];
     let argv = argv.iter().map(OsString::from);
     shell::nyquist(query.into_iter().chain(argv).chain(args.read.typed.argv()))
-}
-
-/// A time in ms with three decimals.
-pub(super) fn milliseconds(nanoseconds: u64) -> Value {
-    json!((nanoseconds as f64 / 1e3).round() / 1e3)
 }

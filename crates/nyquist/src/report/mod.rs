@@ -1,5 +1,6 @@
 //! `nyquist report`: the time by one of nine criteria, as text or JSON.
 
+mod answer;
 mod context;
 mod flame;
 mod functions;
@@ -21,10 +22,9 @@ use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::{Screen, Text};
 use crate::{input, page, selection};
+use answer::print_answer;
 use context::Report;
-use nyquist_analysis::schema::{CounterRow, Summary};
 use nyquist_analysis::{Index, SampleState, View};
-use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use heading::{heading, kind, shares};
@@ -80,18 +80,6 @@ fn text_of(report: &Report<'_>) -> Text {
     Text::from(heading(report.view) + &used) + "\n" + body
 }
 
-/// What `report --json` prints. The answer of a view is part of the same object.
-#[derive(Serialize)]
-struct Answer<'a, B> {
-    schema: &'static str,
-    view: &'static str,
-    counters: Vec<CounterRow<'a>>,
-    #[serde(flatten)]
-    summary: Summary<'a>,
-    #[serde(flatten)]
-    body: B,
-}
-
 fn print_json(report: &Report<'_>) -> Result<(), Failure> {
     let view = report.view;
     match report.args.view {
@@ -109,10 +97,4 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
         ViewArgs { waits: true, .. } => print_answer(view, "waits", waits::list(report)),
         _ => print_answer(view, "functions", functions::list(report)),
     }
-}
-
-/// Prints an answer with what all answers have.
-fn print_answer(view: &View<'_>, name: &'static str, body: impl Serialize) -> Result<(), Failure> {
-    let (summary, counters) = (Summary::of(view), CounterRow::all(view));
-    page::print_json(&Answer { schema: "nyquist-report/1", view: name, counters, summary, body })
 }

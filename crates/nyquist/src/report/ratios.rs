@@ -1,7 +1,7 @@
 //! How often one event happened per occurrence of another, by function.
 
+use super::answer::print_answer;
 use super::context::{TABLE_ROWS, limit, more};
-use super::print_answer;
 use crate::args::{ReportArgs, SortBy};
 use crate::failure::Failure;
 use crate::page;

@@ -3,9 +3,9 @@
 use super::context::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
 use crate::number::percent;
-use crate::scale::standard_error;
 use crate::text::{self, Cell, Column, Style, Text, bar};
 use nyquist_analysis::Amount;
+use nyquist_analysis::schema::Whole;
 
 /// The columns of tables with self and total time. Bars are shown if colours are.
 const COLUMNS: [ColumnName; 7] = [
@@ -100,7 +100,7 @@ impl Table {
 /// An amount with its standard error, if it is an estimate.
 fn with_error(report: &Report<'_>, weight: u64) -> String {
     let amount = report.scale.time(weight);
-    match standard_error(report.view.profile().meta(), weight).filter(|_| weight > 0) {
+    match Whole::of(report.view).standard_error(weight).filter(|_| weight > 0) {
         Some(error) => format!("{amount} ± {}", percent(error / weight as f64)),
         None => amount,
     }

@@ -83,6 +83,29 @@ fn too_many_are_counted_and_left_out() {
     assert_eq!(finished.occurrences.of("a:b"), OccurrenceCount { count: 15, records: 5, left_out: 3 });
 }
 
+/// A recording that goes on for ever keeps its events.
+#[test]
+fn events_that_leave_the_profile_make_room() {
+    let kind = event(2);
+    for condenses in [false, true] {
+        let mut converter = Converter::new(options());
+        converter.push(at(0, name(1, 1, "app", true)));
+        let mut seen = Vec::new();
+        for round in 0..3 {
+            for number in 1..=3 {
+                converter.push(at(round * 10 + number, occurs(&kind, (1, 1), 0x20, 1)));
+            }
+            let end = at(round * 10 + 9, name(1, 1, "app", false)).time;
+            converter.advance(end);
+            seen.push(markers(&converter.snapshot()).len());
+            if condenses { converter.condense(end) } else { converter.evict(end) }
+        }
+        assert_eq!(seen, [2, 2, 2], "condenses: {condenses}");
+        let counts = converter.occurrences();
+        assert_eq!((counts.of("a:b").count, counts.left_out()), (9, 3));
+    }
+}
+
 #[test]
 fn occurrences_of_others_are_left_out() {
     let kind = event(10);

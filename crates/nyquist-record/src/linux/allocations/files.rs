@@ -3,8 +3,6 @@
 use std::fs::File;
 
 use nyquist_alloc::protocol::EXTENSION;
-#[cfg(test)]
-use nyquist_alloc::protocol::RING;
 use nyquist_convert::event::{Event, HeapId};
 
 use super::file::{AllocationFile, FileDenied};
@@ -13,10 +11,7 @@ use crate::linux::markers::ids::Ids;
 
 /// The most memory of events that wait for the converter. What is beyond stays in the files: their programs then lose
 /// allocations, which they count. A program can have thousands of files, and write faster than any converter reads.
-#[cfg(not(test))]
 const MAX_WAITING: u64 = 256 << 20;
-#[cfg(test)]
-const MAX_WAITING: u64 = 3 * RING as u64;
 
 /// The most addresses of blocks that were not freed, of all files together. The table of a file has room for 65,536.
 const MAX_LIVE: usize = 8 << 20;
@@ -44,15 +39,22 @@ pub(super) struct AllocationFiles {
     refused: u64,
     /// How many files had no space when the folder was last looked at.
     empty: u64,
-    /// The memory of the events that were read and not yet taken.
+    /// The memory of the events that were read and not yet taken, and the most that it may be.
     waiting: u64,
+    max_waiting: u64,
     /// The file that is read next.
     next: usize,
 }
 
 impl AllocationFiles {
     pub(super) fn new() -> Self {
-        Self { files: Vec::new(), ids: Ids::new(), refused: 0, empty: 0, waiting: 0, next: 0 }
+        Self::within(MAX_WAITING)
+    }
+
+    /// Files whose waiting events may take so much memory.
+    fn within(max_waiting: u64) -> Self {
+        let (files, ids) = (Vec::new(), Ids::new());
+        Self { files, ids, refused: 0, empty: 0, waiting: 0, max_waiting, next: 0 }
     }
 
     /// Notes that the folder is looked at again.
@@ -65,7 +67,7 @@ impl AllocationFiles {
         self.ids.begin_poll();
         let mut read = 0;
         for _ in 0..self.files.len() {
-            let room = MAX_WAITING.saturating_sub(self.waiting);
+            let room = self.max_waiting.saturating_sub(self.waiting);
             if room == 0 {
                 break;
             }
@@ -134,7 +136,7 @@ impl FolderReader for AllocationFiles {
 mod tests {
     use super::super::file::tests::made;
     use super::*;
-    use nyquist_alloc::protocol::RING_START;
+    use nyquist_alloc::protocol::{RING, RING_START};
     use std::os::unix::fs::FileExt as _;
 
     const RECORDS: u64 = (RING / 40) as u64;
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_converter_is_bounded() {
-        let (mut files, mut events) = (AllocationFiles::new(), Vec::new());
+        let (mut files, mut events) = (AllocationFiles::within(3 * RING as u64), Vec::new());
         for _ in 0..3 {
             assert_eq!(files.take(full()), RingState::Settled);
         }

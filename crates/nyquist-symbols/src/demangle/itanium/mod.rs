@@ -1,4 +1,4 @@
-//! Demangles names of the Itanium C++ ABI (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling), with parameter
+//! Demangles names of the Itanium C++ ABI (<https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>), with parameter
 //! packs.
 
 mod encoding;

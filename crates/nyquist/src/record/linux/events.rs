@@ -6,6 +6,12 @@ use crate::record::linux::event_failure::event_failure;
 use nyquist_record::linux::RecordedEvent;
 use nyquist_record::linux::event_names::{EventSources, SampleInterval, parse};
 
+/// The names of the events that were asked for. Those that show waiting were not.
+pub(crate) fn requested_names(events: &[RecordedEvent]) -> impl Iterator<Item = String> {
+    let requested = events.iter().filter(|recorded| !recorded.is_optional());
+    requested.map(|recorded| recorded.event.name.clone())
+}
+
 /// Reads the names of the events, each of which is recorded once. With `waits`, adds the events that show where
 /// threads wait.
 pub(crate) fn recorded_events(

@@ -16,7 +16,7 @@ mod subject;
 
 pub(crate) use crate::flight::SaveSignal;
 pub(crate) use companions::unread_waits;
-pub(crate) use events::recorded_events;
+pub(crate) use events::{recorded_events, requested_names};
 pub(crate) use failures::{launch_failure, open_failure};
 pub(crate) use run::functions_of_waits;
 pub(crate) use subject::{command_of, running_target};
@@ -83,8 +83,7 @@ impl<'a> Plan<'a> {
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile, delegates::targets());
         }
-        let requested = events.iter().filter(|recorded| !recorded.is_optional());
-        let events = requested.map(|recorded| recorded.event.name.clone()).collect();
+        let events = requested_names(events).collect();
         let may_read_other_processes = self.may_read_other_processes;
         Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes })
     }

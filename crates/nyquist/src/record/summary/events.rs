@@ -35,10 +35,14 @@ pub(super) fn print(
         }
     }
     if counts.lost > 0 {
-        let records = counted(counts.lost, "event record");
-        printer
-            .warn(format_args!("{records} were dropped, and are not counted: -c N records one of N events"));
+        printer.warn(dropped(counts.lost));
     }
+}
+
+/// A warning of records of events that the kernel dropped.
+pub(crate) fn dropped(records: u64) -> String {
+    let records = counted(records, "event record");
+    format!("{records} were dropped, and are not counted: -c N records one of N events")
 }
 
 /// A warning if the samples of an event stand for a part of it. The kernel adapts their rate, and does that too late where

@@ -6,4 +6,6 @@ mod events;
 mod recording;
 mod waits;
 
+pub(crate) use events::dropped as dropped_events;
+
 pub(crate) use recording::{RunReport, SummarizedRecording, has_kernel_not_permitted, print};
