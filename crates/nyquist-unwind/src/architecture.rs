@@ -10,6 +10,10 @@ use std::fmt::Debug;
 /// Represents an unknown frame pointer. It is not aligned, and no stack is at this address.
 pub(crate) const UNKNOWN_FRAME_POINTER: u64 = 1;
 
+/// The bit that is set in a saved frame pointer if Swift's asynchronous context is beside it: an "extended frame" of
+/// LLVM's (`-swift-async-fp`). No address of a stack has it.
+const ASYNCHRONOUS_FRAME: u64 = 1 << 60;
+
 /// An architecture. Each one is a folder of this crate with the same files: `rows.rs` makes rules from call
 /// frame information, `step.rs` applies rules, and `instructions.rs` makes rules for code without unwind
 /// information.
@@ -162,6 +166,12 @@ impl<A: Architecture> FrameRegisters<A> {
     pub(crate) fn read(&self, address: u64, memory: &impl StackMemory) -> Result<u64, Reason> {
         memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, self.sp))
     }
+
+    /// The frame pointer that is saved at an address, as an address.
+    #[inline]
+    pub(crate) fn read_frame_pointer(&self, address: u64, memory: &impl StackMemory) -> Result<u64, Reason> {
+        self.read(address, memory).map(|saved| saved & !ASYNCHRONOUS_FRAME)
+    }
 }
 
 /// Registers, some of which may be unknown.
@@ -176,6 +186,12 @@ impl<A: Architecture> FullRegisters<A> {
     /// No register is known.
     pub(crate) fn none() -> Self {
         Self { values: A::ZEROS, known: 0 }
+    }
+
+    /// The registers with a frame pointer that is an address.
+    pub(crate) fn with_plain_frame_pointer(mut self) -> Self {
+        self.set(A::FRAME_POINTER, self.get(A::FRAME_POINTER).map(|saved| saved & !ASYNCHRONOUS_FRAME));
+        self
     }
 
     /// All registers are known.

@@ -424,7 +424,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
     fn without_signature(&self, mut registers: FullRegisters<A>) -> FullRegisters<A> {
         let ip = registers.get(A::INSTRUCTION_POINTER).map(|ip| ip & self.address_bits);
         registers.set(A::INSTRUCTION_POINTER, ip);
-        registers
+        registers.with_plain_frame_pointer()
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {

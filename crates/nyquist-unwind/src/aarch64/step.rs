@@ -50,7 +50,7 @@ pub(super) fn apply(
     };
     let fp = match saved.frame_pointer {
         Some(offset) => match place(offset) {
-            Some(address) => frame.read(address, memory)?,
+            Some(address) => frame.read_frame_pointer(address, memory)?,
             None if saved.return_address == Some(offset + 8) && place(offset + 8).is_some() => {
                 below_stack_pointer(frame, memory)
             }
@@ -64,7 +64,7 @@ pub(super) fn apply(
 /// The caller's frame pointer in a frame of Go, whose return address is at the stack pointer. The frame
 /// pointer is in the word below. A stack copy need not contain that word.
 fn below_stack_pointer(frame: &FrameRegisters<Aarch64>, memory: &impl StackMemory) -> u64 {
-    frame.read(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
+    frame.read_frame_pointer(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
 }
 
 /// The CFA of a frame whose stack pointer is not known, if it has a frame record. The frame pointer points to
@@ -83,7 +83,7 @@ fn by_record(
     memory: &impl StackMemory,
     address_bits: u64,
 ) -> Result<FrameRegisters<Aarch64>, Reason> {
-    let fp = frame.read(frame.fp, memory)?;
+    let fp = frame.read_frame_pointer(frame.fp, memory)?;
     let return_address = frame.read(frame.fp.wrapping_add(8), memory)?;
     let link = LinkState { knows_stack_pointer: false, ..CALLER };
     let sp = frame.fp.wrapping_add(16);

@@ -36,10 +36,10 @@ pub(super) fn apply(
             let saved = cfa.wrapping_add_signed(rule.saved_offset());
             // In an epilogue the rule can be stale: registers that are saved below the stack pointer have
             // already been restored.
-            if saved < frame.sp { frame.fp } else { frame.read(saved, memory)? }
+            if saved < frame.sp { frame.fp } else { frame.read_frame_pointer(saved, memory)? }
         }
         SavedFramePointer::FromFramePointer => {
-            frame.read(frame.fp.wrapping_add_signed(rule.saved_offset()), memory)?
+            frame.read_frame_pointer(frame.fp.wrapping_add_signed(rule.saved_offset()), memory)?
         }
     };
     Ok(FrameRegisters { ip, sp: cfa, fp, link: (), interrupted: false })

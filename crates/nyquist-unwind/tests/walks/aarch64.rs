@@ -85,6 +85,17 @@ fn saved_registers_and_signed_addresses() {
     check(&space, &registers(pc, STACK, STACK, 5), &signed, &[pc, caller, root], WalkEnd::Root);
 }
 
+/// Swift marks a saved frame pointer beside which an asynchronous context is.
+#[test]
+fn a_marked_frame_pointer_is_followed() {
+    // CFA = x29 + 16, x29 and x30 at its bottom.
+    let by_record: &[u8] = &[0x0c, 29, 16, 0x9d, 2, 0x9e, 1];
+    let space = space(arm(&[], &[by_record, by_record]));
+    let (pc, caller, root) = (code(0x110), code(0x210), code(IN_ROOT));
+    let stack = [(STACK + 24) | 1 << 60, caller, 5, 0, root];
+    check(&space, &registers(pc, STACK, STACK, 5), &stack, &[pc, caller, root], WalkEnd::Root);
+}
+
 #[test]
 fn a_frame_ends_behind_its_return_address() {
     // As in the C library's resolver: CFA = sp, and the return address is above it, after the word that a

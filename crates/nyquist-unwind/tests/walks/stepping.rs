@@ -92,6 +92,25 @@ fn cfa_from_the_frame_pointer() {
     check(&push_and_move, registers(code(0x110), STACK, STACK + 8), &[0, 77, code(IN_ROOT)]);
 }
 
+/// Swift marks a saved frame pointer beside which an asynchronous context is.
+#[test]
+fn a_marked_frame_pointer_is_followed() {
+    let push_and_move = [0x0e, 16, 0x86, 2, 0x0d, 6];
+    // rbx is saved by an expression, which no rule can express.
+    let by_all_registers = [&push_and_move[..], &[0x10, 3, 2, 0x76, 0x70]].concat();
+    for instructions in [&push_and_move[..], &by_all_registers] {
+        let functions = [(0x100, instructions), (0x200, &push_and_move), (ROOT_AT, ROOT)];
+        let functions = functions.map(|(start, instructions)| Function { start, len: 0x100, instructions });
+        let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
+        let space = space(module(file(&[], &[(".eh_frame", &section)])));
+        let stack = bytes(&[(STACK + 24) | 1 << 60, code(0x210), 5, 0, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, end) = walk(&space, registers(code(0x110), STACK, STACK), &memory);
+        assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x210)), returns(code(IN_ROOT))]);
+        assert_eq!(end, WalkEnd::Root);
+    }
+}
+
 #[test]
 fn cfa_from_any_other_register() {
     let mut values = registers(code(0x110), STACK, 0);
