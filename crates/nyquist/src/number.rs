@@ -23,6 +23,11 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// Whether a percentage with one decimal is more than zero.
+pub(crate) fn is_visible_percent(share: f64) -> bool {
+    share >= 0.0005
+}
+
 /// A duration in nanoseconds in readable form: in seconds, in milliseconds below a tenth of a second, or in
 /// microseconds below a tenth of a millisecond.
 pub(crate) fn time_span(nanoseconds: u64) -> String {
@@ -37,6 +42,13 @@ pub(crate) fn time_span(nanoseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn visible_percentages_are_not_zero() {
+        for share in [0.0, 0.0004, 0.0005, 0.0006, 0.5] {
+            assert_eq!(is_visible_percent(share), percent(share) != "0.0%", "{share}");
+        }
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -1,6 +1,6 @@
 //! The recording and the selected part of it, in a few lines or as members of a JSON object.
 
-use crate::number::{counted, grouped, percent, time_span};
+use crate::number::{counted, grouped, is_visible_percent, percent, time_span};
 use crate::scale::Scale;
 use nyquist_analysis::{ProfileSummary, SampleState, View};
 use nyquist_profile::Unit;
@@ -65,7 +65,7 @@ pub(crate) fn shares(summary: &ProfileSummary, scale: Scale) -> String {
     if summary.kernel_not_permitted.weight > 0 {
         shares[1].push_str(" (not permitted to sample)");
     }
-    if summary.not_sampled.weight > 0 {
+    if is_visible_percent(scale.share(summary.not_sampled.weight)) {
         shares.push(format!("not sampled {}", share(summary.not_sampled.weight)));
     }
     shares.join(", ")

@@ -1,7 +1,7 @@
 //! Messages after a recording: its size, its gaps, and the functions with most of its time.
 
 use super::advice;
-use crate::number::{counted, time_span};
+use crate::number::{counted, is_visible_percent, time_span};
 use crate::own_code;
 use crate::printer::{self, Printer};
 use crate::record::ending::Ending;
@@ -395,8 +395,9 @@ fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
         let reason = well_known::truncation_reason(function.name)?.to_owned();
         Some((function.total.weight, reason))
     };
-    let mut reasons: Vec<_> =
-        functions.iter().filter_map(reason).filter(|(_, why)| !why.is_empty()).collect();
+    let is_named =
+        |(weight, why): &(u64, String)| !why.is_empty() && is_visible_percent(scale.share(*weight));
+    let mut reasons: Vec<_> = functions.iter().filter_map(reason).filter(is_named).collect();
     reasons.sort_by_key(|(weight, _)| Reverse(*weight));
     reasons.truncate(REASONS);
     let texts: Vec<_> =
