@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::builds;
-use crate::live::receiver::{Receiver, Reply};
+use crate::live::harness::receiver::{Receiver, Reply};
 use crate::sys::signal_process;
 
 /// How long and how often.

@@ -46,16 +46,16 @@ impl Times {
 }
 
 /// The result of a run, and the state of the machine during the run.
-pub(super) struct Watched<T> {
-    pub(super) result: T,
+pub(crate) struct Watched<T> {
+    pub(crate) result: T,
     /// Whether there was spare CPU time.
-    pub(super) had_spare_time: bool,
+    pub(crate) had_spare_time: bool,
     /// For how many seconds the hypervisor held CPUs that requested to run.
-    pub(super) stolen: f64,
+    pub(crate) stolen: f64,
 }
 
 /// Runs a function, and observes the machine meanwhile.
-pub(super) fn watched<T, E: From<anyhow::Error>>(
+pub(crate) fn watched<T, E: From<anyhow::Error>>(
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<Watched<T>, E> {
     let before = Times::now()?;
@@ -66,7 +66,7 @@ pub(super) fn watched<T, E: From<anyhow::Error>>(
 }
 
 /// Runs a function, up to three times if the machine had no spare CPU time meanwhile. The last run counts.
-pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
+pub(crate) fn with_spare_time<T, E: From<anyhow::Error>>(
     mut run: impl FnMut() -> Result<T, E>,
 ) -> Result<Watched<T>, E> {
     for _ in 0..2 {
@@ -81,7 +81,7 @@ pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
 impl<T> Watched<T> {
     /// Fails unless the number of samples fits to the CPU time and the rate in Hz. The sampling clocks go on
     /// while the hypervisor holds a CPU, but a program's own CPU time does not.
-    pub(super) fn expect_samples(&self, found: f64, used: f64, rate: f64, tolerance: f64) -> Verdict {
+    pub(crate) fn expect_samples(&self, found: f64, used: f64, rate: f64, tolerance: f64) -> Verdict {
         let due = due(used, self.stolen, rate, tolerance);
         expect_measured(
             due.contains(&found),

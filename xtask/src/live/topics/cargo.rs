@@ -11,6 +11,7 @@ use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 /// Why some of these tests run alone.
 const HEAVY: &str = "builds with all CPUs";
@@ -80,20 +81,6 @@ fn write(test: &Context<'_>, files: &[(&str, &str)]) -> Result<()> {
 fn cargo<'a>(test: &'a Context<'a>, args: &[&str]) -> Invocation<'a> {
     let target = test.path("target").display().to_string();
     with_tool_chain(test, test.program("cargo").args(args)).env("CARGO_TARGET_DIR", target)
-}
-
-/// Uses the toolchain and the packages of the user who runs the tests, and puts the tested `nyquist` first in
-/// PATH.
-pub(super) fn with_tool_chain<'a>(test: &'a Context<'a>, call: Invocation<'a>) -> Invocation<'a> {
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let folder = |name: &str, default: &str| {
-        std::env::var_os(name).map_or_else(|| home.join(default), PathBuf::from).display().to_string()
-    };
-    let path = std::env::var("PATH").unwrap_or_default();
-    let programs = test.nyquist_path().parent().unwrap_or(Path::new("/"));
-    call.env("CARGO_HOME", folder("CARGO_HOME", ".cargo"))
-        .env("RUSTUP_HOME", folder("RUSTUP_HOME", ".rustup"))
-        .env("PATH", format!("{}:{path}", programs.display()))
 }
 
 pub(super) fn cargo_nyquist<'a>(test: &'a Context<'a>, args: &[&str]) -> Invocation<'a> {

@@ -25,6 +25,6 @@ impl By {
 }
 
 /// A call under a filter that refuses `perf_event_open`.
-pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
+pub(crate) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
     call.under(&[&test.workload("deny_perf").display().to_string()])
 }

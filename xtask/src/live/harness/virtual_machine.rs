@@ -15,14 +15,14 @@ use crate::arm::{self, Build, Parts};
 use crate::packages;
 
 /// A machine before it runs.
-pub(super) struct VirtualMachine<'a> {
+pub(crate) struct VirtualMachine<'a> {
     test: &'a Context<'a>,
     machine: Machine,
 }
 
 impl<'a> VirtualMachine<'a> {
     /// A machine with nyquist and a shell. The first call builds or downloads everything that it needs.
-    pub(super) fn new(test: &'a Context<'a>) -> Result<Self, Stop> {
+    pub(crate) fn new(test: &'a Context<'a>) -> Result<Self, Stop> {
         static LACKING: OnceLock<Vec<&'static str>> = OnceLock::new();
         static PARTS: OnceLock<Result<(Parts, PathBuf), String>> = OnceLock::new();
         let lacking = LACKING.get_or_init(packages::install_arm);
@@ -36,7 +36,7 @@ impl<'a> VirtualMachine<'a> {
     }
 
     /// Adds a workload that is built with these flags.
-    pub(super) fn with_workload(mut self, name: &str, flags: &[&str]) -> Result<Self> {
+    pub(crate) fn with_workload(mut self, name: &str, flags: &[&str]) -> Result<Self> {
         let built = self.test.fresh(name);
         arm::build_workload(name, &[flags, &["-static"]].concat(), &built)?;
         self.machine.add(built, format!("bin/{name}"));
@@ -44,19 +44,19 @@ impl<'a> VirtualMachine<'a> {
     }
 
     /// Adds an example of one of the project's crates.
-    pub(super) fn with_example(mut self, package: &str, name: &str) -> Result<Self> {
+    pub(crate) fn with_example(mut self, package: &str, name: &str) -> Result<Self> {
         self.machine.add(arm::build_example(package, name)?, format!("bin/{name}"));
         Ok(self)
     }
 
     /// Adds options for the emulator.
-    pub(super) fn with_options(mut self, options: &[&'static str]) -> Self {
+    pub(crate) fn with_options(mut self, options: &[&'static str]) -> Self {
         self.machine.add_options(options);
         self
     }
 
     /// Runs a script in the machine. The script must succeed.
-    pub(super) fn run(self, script: &str) -> Result<Left> {
+    pub(crate) fn run(self, script: &str) -> Result<Left> {
         let (archive, port) = (self.test.fresh("initrd"), self.test.fresh("out.tar"));
         self.machine.write_files(&archive, script)?;
         let arguments = self.machine.arguments(&archive, &port);
@@ -69,4 +69,4 @@ impl<'a> VirtualMachine<'a> {
 }
 
 /// The time limit of a test that may have to build its parts first.
-pub(super) const LIMIT: Duration = Duration::from_mins(40);
+pub(crate) const LIMIT: Duration = Duration::from_mins(40);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-pub(super) const THREADS: usize = 2000;
-pub(super) const COUNTERS: usize = 100;
+pub(crate) const THREADS: usize = 2000;
+pub(crate) const COUNTERS: usize = 100;
 
 /// The samples of the busiest thread: an hour, one each ms.
 const SAMPLES: usize = 3_600_000;
@@ -14,10 +14,10 @@ const SAMPLES: usize = 3_600_000;
 const DEPTH: usize = 30;
 
 /// The function that calls the one of the [`long_name`].
-pub(super) const CALLER: &str = "main";
+pub(crate) const CALLER: &str = "main";
 
 /// A name of 4,000 characters.
-pub(super) fn long_name() -> String {
+pub(crate) fn long_name() -> String {
     let mut name = "begin_of_the_name<".to_owned();
     while name.len() < 3999 {
         name.push_str("Parameter, ");
@@ -27,12 +27,12 @@ pub(super) fn long_name() -> String {
 }
 
 /// The name of a thread.
-pub(super) fn thread_name(number: usize) -> String {
+pub(crate) fn thread_name(number: usize) -> String {
     format!("worker-{number:04}")
 }
 
 /// The text of the file, in the Firefox Profiler's format.
-pub(super) fn text() -> String {
+pub(crate) fn text() -> String {
     let mut threads = vec![thread(0, DEPTH)];
     threads.extend((1..THREADS).map(|number| thread(number, 4)));
     let counters: Vec<Value> = (0..COUNTERS).map(counter).collect();

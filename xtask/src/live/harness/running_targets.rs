@@ -11,18 +11,18 @@ use super::invocation::Running;
 use super::profile::{Profile, Thread};
 
 /// Whether a process exists and has not ended.
-pub(super) fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Starts a workload and waits until it works. The first word is its name.
-pub(super) fn working<'a>(test: &'a Context<'a>, args: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+pub(crate) fn working<'a>(test: &'a Context<'a>, args: &[&str]) -> Result<Running<'a>, anyhow::Error> {
     working_copy(test, &test.workload(args[0]), &args[1..])
 }
 
 /// Starts a workload that lies at a path of the test's own, and waits until it works.
-pub(super) fn working_copy<'a>(
+pub(crate) fn working_copy<'a>(
     test: &'a Context<'a>,
     program: &Path,
     args: &[&str],
@@ -35,14 +35,14 @@ pub(super) fn working_copy<'a>(
 }
 
 /// Ends a running program.
-pub(super) fn end(target: Running<'_>) -> Verdict {
+pub(crate) fn end(target: Running<'_>) -> Verdict {
     target.signal(libc::SIGKILL)?;
     target.wait()?;
     Ok(())
 }
 
 /// Records a running program.
-pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
+pub(crate) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
     let output = test.fresh("profile.json.gz");
     let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
     by.adapt(test, call).run()?.succeeded()?;
@@ -50,22 +50,22 @@ pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Re
 }
 
 /// A recording of processes that ran before it and continue after it.
-pub(super) struct OfRunning {
-    pub(super) profile: Profile,
+pub(crate) struct OfRunning {
+    pub(crate) profile: Profile,
     /// The maximum CPU time of each process while it was recorded, in milliseconds.
-    pub(super) used: Vec<f64>,
+    pub(crate) used: Vec<f64>,
 }
 
 /// How much CPU time each process must use while it is recorded, in milliseconds.
-pub(super) const WORK: f64 = 300.0;
+pub(crate) const WORK: f64 = 300.0;
 
 /// Records a running program until each of the processes has worked for [`WORK`], however long that takes.
-pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
+pub(crate) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
     record_working_by(By::Best, test, options, pids)
 }
 
 /// The same with a given backend.
-pub(super) fn record_working_by(
+pub(crate) fn record_working_by(
     by: By,
     test: &Context<'_>,
     options: &[&str],
@@ -89,13 +89,13 @@ pub(super) fn record_working_by(
 }
 
 /// Checks that a process has the right number of samples for its CPU time, which is at least [`WORK`].
-pub(super) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
+pub(crate) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
     let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
     expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
 }
 
 /// The CPU time of a living process, from the scheduler's sum.
-pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
+pub(crate) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
     let mut sum = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         // If a thread ends meanwhile, its time is missing.
@@ -106,7 +106,7 @@ pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
 }
 
 /// The weight of the samples of a process.
-pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
+pub(crate) fn weight_of(profile: &Profile, pid: u32) -> f64 {
     let pid = pid.to_string();
     profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
 }

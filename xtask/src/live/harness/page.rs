@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect};
+use super::tool_chain::with_tool_chain;
 
 /// Lines that depend on chance: whether any function is slower or faster beyond noise, or is left out of a table.
 const BY_CHANCE: &[&str] = &[
@@ -54,7 +54,7 @@ fn steps(page: &str) -> Vec<Step<'_>> {
 }
 
 /// Runs every command of a page in a folder of the test. `adapt` may add to a command what the page's reader does not see.
-pub(super) fn follow(
+pub(crate) fn follow(
     test: &Context<'_>,
     page: &str,
     folder: &str,

@@ -7,11 +7,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::cargo::{BUSY, cargo_nyquist, manifest, with_tool_chain};
+use super::cargo::{BUSY, cargo_nyquist, manifest};
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, need_root, skip};
 use super::profile::Profile;
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_package_of_split_debug_info_is_used", package).quick(),

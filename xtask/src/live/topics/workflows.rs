@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::cargo::{manifest, with_tool_chain};
+use super::cargo::manifest;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::npm::{self, Package};
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_linter_finds_nothing", correct),

@@ -10,9 +10,9 @@ use super::expect::{Stop, skip};
 
 /// A package, and the only version that the tests support.
 #[derive(Clone, Copy)]
-pub(super) struct Package {
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
 }
 
 /// Allows one installation at a time.
@@ -20,12 +20,12 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The folder of the package, without its dependencies. It contains modules for `PYTHONPATH`, and programs in
 /// `bin`. The package is installed if it is missing. Skips the test if that fails.
-pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
+pub(crate) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
     installed(package, "", &["--no-deps"])
 }
 
 /// The same with all packages that it needs.
-pub(super) fn folder_with_dependencies(package: Package) -> Result<PathBuf, Stop> {
+pub(crate) fn folder_with_dependencies(package: Package) -> Result<PathBuf, Stop> {
     installed(package, "-with-dependencies", &[])
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect_measured, skip};
 use super::page::follow;
 use super::python::managed_python;
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 /// Why these tests run alone.
 const HEAVY: &str = "builds programs, and measures them";

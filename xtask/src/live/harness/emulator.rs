@@ -8,7 +8,7 @@ use std::str::Chars;
 const SIZE: (usize, usize) = (24, 80);
 
 /// The lines on the screen, without trailing blanks.
-pub(super) fn screen(written: &str) -> Vec<String> {
+pub(crate) fn screen(written: &str) -> Vec<String> {
     let mut cells = vec![vec![' '; SIZE.1]; SIZE.0];
     let (mut row, mut column) = (0, 0);
     let mut chars = written.chars().peekable();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// The profile with samples at `addresses`, which count from the start of `lib`, an entry in `libs`.
-pub(super) fn of(addresses: &[u64], lib: &Value) -> Value {
+pub(crate) fn of(addresses: &[u64], lib: &Value) -> Value {
     let count = addresses.len();
     let all = |value: Value| vec![value; count];
     let numbers: Vec<usize> = (0..count).collect();

@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
 }
 
 /// The outcome of one run of a test.
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     Ended(Outcome),
     /// A measured number was out of bounds. This is the message, with the commands that were run.
     Off(String),
@@ -42,7 +42,7 @@ const MEASURED_AGAIN: &str = "\nmeasured again:\n";
 /// no result.
 ///
 /// `attempt` returns the outcome of an attempt, and whether it was disturbed.
-pub(super) fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
+pub(crate) fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
     let (mut off, mut counted) = (Vec::new(), 0);
     loop {
         let (ended, is_disturbed) = attempt();
@@ -63,13 +63,13 @@ pub(super) fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
 }
 
 /// Whether the hypervisor held CPUs for so long in this time that measured numbers can be wrong.
-pub(super) fn is_disturbance(stolen: Duration, took: Duration) -> bool {
+pub(crate) fn is_disturbance(stolen: Duration, took: Duration) -> bool {
     stolen > took / MIN_DISTURBANCE_DIVISOR
 }
 
 /// How long the hypervisor has held CPUs that requested to run. The kernel counts this in hundredths of a second
 /// (`steal` in `proc_stat(5)`).
-pub(super) fn stolen() -> Duration {
+pub(crate) fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = text.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
     Duration::from_millis(10 * ticks.unwrap_or(0))

@@ -12,9 +12,9 @@ use super::expect::{Stop, skip};
 
 /// A package, and the only version that the tests support.
 #[derive(Clone, Copy)]
-pub(super) struct Package {
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
 }
 
 /// Allows one installation at a time.
@@ -22,7 +22,7 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The folder whose `node_modules` contains the packages. They are installed if they are missing. Skips the
 /// test if that fails.
-pub(super) fn folder_with(packages: &[Package]) -> Result<PathBuf, Stop> {
+pub(crate) fn folder_with(packages: &[Package]) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
     let folder = crate::paths::target().join("front-end");
     let is_there = |package: &Package| {

@@ -1,4 +1,4 @@
-//! The harness: it selects the tests, runs each in a thread with a time limit, and reports the outcomes.
+//! The runner: it selects the tests, runs each in a thread with a time limit, and reports the outcomes.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::TOPICS;
 use super::attempts::{Attempt, Outcome, is_disturbance, judge, stolen};
 use super::context::{Context, Shared};
 use super::expect::{Stop, Verdict};
@@ -18,6 +17,9 @@ use super::plan::Plan;
 use super::test::{Beside, Test};
 use super::tracefs;
 use crate::tally::Tally;
+
+/// The tests by topic.
+type Topics = [(&'static str, &'static [Test])];
 
 /// A test with its full name, `topic::name`.
 struct Chosen {
@@ -37,20 +39,28 @@ impl Chosen {
 }
 
 /// Whether any live test passes the filter.
-pub(crate) fn requested(filter: &[String]) -> bool {
-    all().any(|chosen| passes(filter, &chosen.name))
+pub(crate) fn requested(topics: &Topics, filter: &[String]) -> bool {
+    all(topics).any(|chosen| passes(filter, &chosen.name))
 }
 
 /// The topics of the tests that pass the filter, or of all tests that are not left out.
-pub(crate) fn topics(filter: &[String], quick: bool, left_out: &[&str]) -> BTreeSet<&'static str> {
+pub(crate) fn topics(
+    topics: &Topics,
+    filter: &[String],
+    quick: bool,
+    left_out: &[&str],
+) -> BTreeSet<&'static str> {
     let is_left_out = |topic: &str| filter.is_empty() && left_out.contains(&topic);
     let runs = |chosen: &Chosen| passes(filter, &chosen.name) && (chosen.test.quick || !quick);
-    all().filter(|chosen| runs(chosen) && !is_left_out(chosen.topic)).map(|chosen| chosen.topic).collect()
+    all(topics)
+        .filter(|chosen| runs(chosen) && !is_left_out(chosen.topic))
+        .map(|chosen| chosen.topic)
+        .collect()
 }
 
 /// Prints every test's name.
-pub(crate) fn list() {
-    for chosen in all() {
+pub(crate) fn list(topics: &Topics) {
+    for chosen in all(topics) {
         let quick = if chosen.test.quick { " [quick]" } else { "" };
         let marked =
             |what: &str, why: Option<&str>| why.map_or_else(String::new, |why| format!(" [{what}: {why}]"));
@@ -63,12 +73,12 @@ pub(crate) fn list() {
     }
 }
 
-fn all() -> impl Iterator<Item = Chosen> {
+fn all(topics: &Topics) -> impl Iterator<Item = Chosen> {
     let named = |(topic, tests): &(&'static str, &'static [Test])| {
         let topic = *topic;
         tests.iter().map(move |test| Chosen { topic, name: format!("{topic}::{}", test.name), test })
     };
-    TOPICS.iter().flat_map(named)
+    topics.iter().flat_map(named)
 }
 
 /// A filter with the name of the whole step, `live`, selects every test.
@@ -77,12 +87,12 @@ fn passes(filter: &[String], name: &str) -> bool {
 }
 
 /// Runs the tests, prints a line for each, and counts them. Returns whether none failed.
-pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
+pub(crate) fn run(topics: &Topics, plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
     let shared = Shared::prepare(plan)?;
     let (mut together, mut pairs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    for chosen in all().filter(|chosen| chosen.is_in(plan)) {
+    for chosen in all(topics).filter(|chosen| chosen.is_in(plan)) {
         match chosen.test.beside {
             Beside::Others => together.push(chosen),
             Beside::OneOther(_) => pairs.push(chosen),
@@ -252,11 +262,12 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{all, passes};
-    use crate::live::test::Beside;
+    use crate::live::TOPICS;
+    use crate::live::harness::test::Beside;
 
     #[test]
     fn names_are_unique_and_plain() {
-        let mut names: Vec<String> = all().map(|chosen| chosen.name).collect();
+        let mut names: Vec<String> = all(TOPICS).map(|chosen| chosen.name).collect();
         let count = names.len();
         names.sort();
         names.dedup();
@@ -280,7 +291,7 @@ mod tests {
             Beside::Others => None,
             Beside::OneOther(why) | Beside::None(why) => Some(why),
         };
-        let reasons: Vec<&str> = all().filter_map(|chosen| why(chosen.test.beside)).collect();
+        let reasons: Vec<&str> = all(TOPICS).filter_map(|chosen| why(chosen.test.beside)).collect();
         assert!(reasons.iter().all(|why| why.split(' ').count() > 2), "{reasons:?}");
     }
 }

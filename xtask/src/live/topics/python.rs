@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::by::By;
-use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, skip};
 use super::profile::Profile;
 use super::pypi::{self, Package};
 use super::running_targets::{end, record_running};
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("advised_options_name_pythons_functions", options),

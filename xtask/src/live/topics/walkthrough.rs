@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::page::follow;
 use super::profile::{Frame, Profile};
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 
 /// Why some of these tests run alone.
 const HEAVY: &str = "builds with all CPUs";

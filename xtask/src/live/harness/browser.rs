@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// The name of the browser's program. Skips the test if there is none.
-pub(super) fn program() -> Result<&'static str, Stop> {
+pub(crate) fn program() -> Result<&'static str, Stop> {
     match PROGRAMS.into_iter().find(|program| Command::new(program).arg("--version").output().is_ok()) {
         Some(program) => Ok(program),
         None => skip("there is no chromium, in which pages are looked at"),
@@ -31,7 +31,7 @@ pub(super) fn program() -> Result<&'static str, Stop> {
 }
 
 /// A program for `BROWSER` that opens nothing, and the file to which it writes the address that it receives.
-pub(super) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf), Stop> {
+pub(crate) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf), Stop> {
     let (opened, program) = (test.path(&format!("opened-{name}")), test.path(&format!("browser-{name}")));
     let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
     fs::write(&program, script)?;
@@ -40,7 +40,7 @@ pub(super) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathB
 }
 
 /// A page in a separate browser, which is killed when this is dropped.
-pub(super) struct Page {
+pub(crate) struct Page {
     browser: Child,
     input: ChildStdin,
     messages: Receiver<Value>,
@@ -50,7 +50,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Opens a file in a window of this size. Skips the test if there is no browser.
-    pub(super) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
+    pub(crate) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
         let mut page = Self::start(test, &[])?;
         page.resize(width, height)?;
         page.go(&format!("file://{}", file.display()))?;
@@ -58,7 +58,7 @@ impl Page {
     }
 
     /// Starts a browser with further arguments. Skips the test if there is none.
-    pub(super) fn start(test: &Context<'_>, arguments: &[&str]) -> Result<Self, Stop> {
+    pub(crate) fn start(test: &Context<'_>, arguments: &[&str]) -> Result<Self, Stop> {
         let program = program()?;
         // The protocol uses descriptors 3 and 4. A shell makes them from the standard ones.
         let mut command = Command::new("sh");
@@ -87,19 +87,19 @@ impl Page {
     }
 
     /// Opens an address, and waits until all of it is there.
-    pub(super) fn go(&mut self, url: &str) -> Result<(), Stop> {
+    pub(crate) fn go(&mut self, url: &str) -> Result<(), Stop> {
         self.call("Page.navigate", &json!({"url": url}))?;
         self.wait_until(&format!("location.href === {} && document.readyState === 'complete'", json!(url)))
     }
 
     /// Changes the size of the window.
-    pub(super) fn resize(&mut self, width: u32, height: u32) -> Result<(), Stop> {
+    pub(crate) fn resize(&mut self, width: u32, height: u32) -> Result<(), Stop> {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size).map(drop)
     }
 
     /// The value of a JavaScript expression.
-    pub(super) fn evaluate(&mut self, expression: &str) -> Result<Value, Stop> {
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Result<Value, Stop> {
         let result =
             self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
         match result.get("exceptionDetails") {
@@ -109,7 +109,7 @@ impl Page {
     }
 
     /// Waits until an expression is true.
-    pub(super) fn wait_until(&mut self, expression: &str) -> Result<(), Stop> {
+    pub(crate) fn wait_until(&mut self, expression: &str) -> Result<(), Stop> {
         let end = Instant::now() + PATIENCE;
         while self.evaluate(expression)? != json!(true) {
             if Instant::now() > end {
@@ -123,7 +123,7 @@ impl Page {
     /// Moves the mouse to the middle of the element that an expression returns, and optionally clicks there.
     /// The element is scrolled into view first, because the height of a picture depends on the sampled
     /// stacks.
-    pub(super) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
+    pub(crate) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
         let middle = format!(
             "(() => {{ const element = {element}; \
              const middle = () => {{ const box = element.getBoundingClientRect(); \
@@ -144,7 +144,7 @@ impl Page {
     }
 
     /// Presses a key by its name.
-    pub(super) fn press(&mut self, key: &str) -> Result<(), Stop> {
+    pub(crate) fn press(&mut self, key: &str) -> Result<(), Stop> {
         for kind in ["keyDown", "keyUp"] {
             self.call("Input.dispatchKeyEvent", &json!({"type": kind, "key": key}))?;
         }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const TRACING: &str = "/sys/kernel/tracing";
 
 /// Mounts it if it is missing and can be mounted. If it stays missing, tests of tracepoints are skipped.
-pub(super) fn mount() {
+pub(crate) fn mount() {
     let folder = Path::new(TRACING);
     if crate::sys::is_root() && folder.exists() && !folder.join("events").exists() {
         let _ =

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::expect::Verdict;
 
 /// Why tests that measure run in pairs.
-pub(super) const SHARES: &str = "compares what was sampled with the CPU time that was used";
+pub(crate) const SHARES: &str = "compares what was sampled with the CPU time that was used";
 
 /// One test. Unless it says otherwise, it runs beside others.
 pub(crate) struct Test {

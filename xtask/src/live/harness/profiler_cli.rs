@@ -25,7 +25,7 @@ fn script() -> Result<PathBuf, Stop> {
 
 /// A profile that is loaded in the front end. Its daemon ends when this is dropped. The daemon also has the
 /// test's mark.
-pub(super) struct Session<'a> {
+pub(crate) struct Session<'a> {
     test: &'a Context<'a>,
     script: PathBuf,
     folder: PathBuf,
@@ -33,12 +33,12 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Loads a profile file that contains all names.
-    pub(super) fn of_file(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
+    pub(crate) fn of_file(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
         Self::load(test, &[&profile.display().to_string()])
     }
 
     /// Loads a profile from a server that also provides the names.
-    pub(super) fn of_server(test: &'a Context<'a>, profile: &str, server: &str) -> Result<Self, Stop> {
+    pub(crate) fn of_server(test: &'a Context<'a>, profile: &str, server: &str) -> Result<Self, Stop> {
         Self::load(test, &[profile, "--symbol-server", server])
     }
 
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
     }
 
     /// The answer to a query, as JSON.
-    pub(super) fn ask(&self, args: &[&str]) -> Result<Value> {
+    pub(crate) fn ask(&self, args: &[&str]) -> Result<Value> {
         let text = self.run(&[args, &["--json"]].concat())?;
         let json: Value =
             serde_json::from_str(&text).with_context(|| format!("{args:?} gave no JSON: {text}"))?;

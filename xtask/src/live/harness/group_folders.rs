@@ -11,7 +11,7 @@ use super::running_targets::is_alive;
 static PROBES: AtomicU32 = AtomicU32::new(0);
 
 /// The folder of this process's control group in the hierarchy of version 2.
-pub(super) fn own_group() -> Result<PathBuf, Stop> {
+pub(crate) fn own_group() -> Result<PathBuf, Stop> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
@@ -38,30 +38,30 @@ fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
 }
 
 /// The groups of one recorder.
-pub(super) fn groups_of(recorder: u32) -> Result<Vec<PathBuf>, Stop> {
+pub(crate) fn groups_of(recorder: u32) -> Result<Vec<PathBuf>, Stop> {
     let own = groups()?.into_iter().filter(|(_, pid)| *pid == recorder);
     Ok(own.map(|(path, _)| path).collect())
 }
 
 /// The groups that recorders have created and not removed. The groups of recorders that still run are left
 /// out.
-pub(super) fn leaves() -> Result<Vec<PathBuf>, Stop> {
+pub(crate) fn leaves() -> Result<Vec<PathBuf>, Stop> {
     let left = groups()?.into_iter().filter(|(_, pid)| !is_alive(*pid));
     Ok(left.map(|(path, _)| path).collect())
 }
 
 /// The processes of a group.
-pub(super) fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
+pub(crate) fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
     let list = fs::read_to_string(group.join("cgroup.procs"))?;
     list.lines().map(|line| line.parse().map_err(Into::into)).collect()
 }
 
 /// A group whose memory can be limited, of version 1 or 2. It is removed at the end.
-pub(super) struct MemoryGroup(PathBuf);
+pub(crate) struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
     /// Makes a group below this process's own; `None` if there are no such groups here.
-    pub(super) fn create(name: &str) -> Option<Self> {
+    pub(crate) fn create(name: &str) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let first = own.lines().find_map(|line| line.split_once(":memory:/"));
         let above = first.map(|(_, own)| Path::new("/sys/fs/cgroup/memory").join(own));
@@ -73,12 +73,12 @@ impl MemoryGroup {
     }
 
     /// The file that takes the ids of processes.
-    pub(super) fn processes(&self) -> PathBuf {
+    pub(crate) fn processes(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
 
     /// Allows no more memory than is used now.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let used = fs::read_to_string(self.0.join("memory.usage_in_bytes"));
         let used = used.or_else(|_| fs::read_to_string(self.0.join("memory.current"))).unwrap_or_default();
         for file in ["memory.limit_in_bytes", "memory.max"] {

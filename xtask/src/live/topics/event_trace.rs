@@ -11,7 +11,7 @@ use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::test::Test;
 use made_trace::{Buffer, Header};
 
-#[path = "../../../crates/nyquist-etw/tests/made_trace/mod.rs"]
+#[path = "../../../../crates/nyquist-etw/tests/made_trace/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "tests of crates use it, too, and more of it")]
 mod made_trace;
 

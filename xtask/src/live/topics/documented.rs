@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::cargo::{manifest, with_tool_chain};
+use super::cargo::manifest;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, need_root};
 use super::invocation::{Finished, Running};
 use super::test::Test;
+use super::tool_chain::with_tool_chain;
 use crate::documented::{Mark, all};
 
 pub(super) const TESTS: &[Test] = &[alone("changed_commands_of_the_documents_run", changed)];

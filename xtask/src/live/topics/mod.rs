@@ -1,0 +1,215 @@
+//! The live tests by topic. They check what a user sees.
+//!
+//! A new topic is a file here with `TESTS`, its `mod` line, and a row of `TOPICS`. `cargo xtask test NAME` runs the
+//! tests whose name contains NAME.
+
+mod aarch64;
+mod agent;
+mod agent_failures;
+mod agent_targets;
+mod agents;
+mod allocation_exports;
+mod allocation_refusals;
+mod allocations;
+mod annotate;
+mod arm_machine;
+mod assembly;
+mod attach;
+mod attach_beside;
+mod austin;
+mod bad_input;
+mod cargo;
+mod chosen_cpus;
+mod code_in_memory;
+mod control_groups;
+mod counters;
+mod deep_stacks;
+mod diff;
+mod doctor;
+mod documented;
+pub(crate) mod engines;
+mod event_trace;
+mod events;
+mod exit_status;
+mod flamegraph;
+mod fleet;
+mod flight;
+mod formats;
+mod front_end;
+mod go;
+mod hostile_mappings;
+mod hostile_markers;
+mod hostile_modules;
+mod idle;
+mod jit;
+mod job_control;
+mod kept_records;
+mod leaks;
+mod losses;
+mod macos;
+mod markers;
+mod names;
+mod one_thread;
+mod options;
+mod other_pages;
+mod other_profilers;
+mod output_files;
+mod output_forms;
+mod output_safety;
+mod own_files;
+mod own_signals;
+mod pages;
+mod perf_data;
+mod perf_data_export;
+mod permissions;
+mod privileges;
+mod ptrace;
+mod ptrace_attach;
+mod ptrace_budget;
+mod python;
+mod query;
+mod recording;
+mod report;
+mod samply;
+mod samply_options;
+mod server;
+mod setuid;
+mod side_files;
+mod sidecar;
+mod signals;
+mod simpleperf;
+mod split_debug_info;
+mod spool;
+mod stacks;
+mod stat;
+mod storms;
+mod suspended;
+mod swapped_files;
+mod symbol_sources;
+mod tables;
+mod targets;
+mod time_namespaces;
+mod top;
+mod tunnels;
+mod unresponsive_files;
+mod unwind_info;
+mod user_files;
+mod viewer;
+mod wait_functions;
+mod waits;
+mod walkthrough;
+mod whole_machine;
+mod windows;
+mod workflows;
+
+// Topics name the parts of the harness as `super::context`.
+use super::harness::{
+    browser, by, context, emulator, expect, file_server, group_folders, http, invocation, json_docs,
+    large_profile, made_profile, made_recording, npm, page, paranoid, profile, profiler_cli, pypi, receiver,
+    recorded, rules, running_targets, spare, test, tool_chain, virtual_machine,
+};
+use test::Test;
+
+/// All tests, by topic.
+pub(crate) const TOPICS: &[(&str, &[Test])] = &[
+    ("recording", recording::TESTS),
+    ("stacks", stacks::TESTS),
+    ("assembly", assembly::TESTS),
+    ("deep_stacks", deep_stacks::TESTS),
+    ("unwind_info", unwind_info::TESTS),
+    ("names", names::TESTS),
+    ("symbol_sources", symbol_sources::TESTS),
+    ("split_debug_info", split_debug_info::TESTS),
+    ("code_in_memory", code_in_memory::TESTS),
+    ("go", go::TESTS),
+    ("jit", jit::TESTS),
+    ("python", python::TESTS),
+    ("side_files", side_files::TESTS),
+    ("exit_status", exit_status::TESTS),
+    ("output_files", output_files::TESTS),
+    ("spool", spool::TESTS),
+    ("output_forms", output_forms::TESTS),
+    ("output_safety", output_safety::TESTS),
+    ("attach", attach::TESTS),
+    ("one_thread", one_thread::TESTS),
+    ("attach_beside", attach_beside::TESTS),
+    ("targets", targets::TESTS),
+    ("whole_machine", whole_machine::TESTS),
+    ("time_namespaces", time_namespaces::TESTS),
+    ("chosen_cpus", chosen_cpus::TESTS),
+    ("control_groups", control_groups::TESTS),
+    ("counters", counters::TESTS),
+    ("allocations", allocations::TESTS),
+    ("allocation_exports", allocation_exports::TESTS),
+    ("allocation_refusals", allocation_refusals::TESTS),
+    ("events", events::TESTS),
+    ("own_files", own_files::TESTS),
+    ("swapped_files", swapped_files::TESTS),
+    ("unresponsive_files", unresponsive_files::TESTS),
+    ("storms", storms::TESTS),
+    ("idle", idle::TESTS),
+    ("leaks", leaks::TESTS),
+    ("losses", losses::TESTS),
+    ("signals", signals::TESTS),
+    ("job_control", job_control::TESTS),
+    ("own_signals", own_signals::TESTS),
+    ("simpleperf", simpleperf::TESTS),
+    ("permissions", permissions::TESTS),
+    ("privileges", privileges::TESTS),
+    ("ptrace", ptrace::TESTS),
+    ("ptrace_attach", ptrace_attach::TESTS),
+    ("ptrace_budget", ptrace_budget::TESTS),
+    ("setuid", setuid::TESTS),
+    ("doctor", doctor::TESTS),
+    ("documented", documented::TESTS),
+    ("documented_1", documented::FIRST_HALF),
+    ("documented_2", documented::SECOND_HALF),
+    ("pages", pages::TESTS),
+    ("user_files", user_files::TESTS),
+    ("agents", agents::TESTS),
+    ("server", server::TESTS),
+    ("tunnels", tunnels::TESTS),
+    ("viewer", viewer::TESTS),
+    ("report", report::TESTS),
+    ("annotate", annotate::TESTS),
+    ("diff", diff::TESTS),
+    ("query", query::TESTS),
+    ("top", top::TESTS),
+    ("stat", stat::TESTS),
+    ("flamegraph", flamegraph::TESTS),
+    ("flight", flight::TESTS),
+    ("formats", formats::TESTS),
+    ("other_pages", other_pages::TESTS),
+    ("tables", tables::TESTS),
+    ("agent", agent::TESTS),
+    ("agent_failures", agent_failures::TESTS),
+    ("agent_targets", agent_targets::TESTS),
+    ("fleet", fleet::TESTS),
+    ("engines", engines::TESTS),
+    ("other_profilers", other_profilers::TESTS),
+    ("austin", austin::TESTS),
+    ("front_end", front_end::TESTS),
+    ("markers", markers::TESTS),
+    ("hostile_mappings", hostile_mappings::TESTS),
+    ("hostile_markers", hostile_markers::TESTS),
+    ("hostile_modules", hostile_modules::TESTS),
+    ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
+    ("perf_data", perf_data::TESTS),
+    ("kept_records", kept_records::TESTS),
+    ("perf_data_export", perf_data_export::TESTS),
+    ("arm_machine", arm_machine::TESTS),
+    ("aarch64", aarch64::TESTS),
+    ("walkthrough", walkthrough::TESTS),
+    ("event_trace", event_trace::TESTS),
+    ("windows", windows::TESTS),
+    ("workflows", workflows::TESTS),
+    ("macos", macos::TESTS),
+    ("waits", waits::TESTS),
+    ("wait_functions", wait_functions::TESTS),
+    ("suspended", suspended::TESTS),
+    ("options", options::TESTS),
+    ("samply", samply::TESTS),
+    ("samply_options", samply_options::TESTS),
+    ("sidecar", sidecar::TESTS),
+];
