@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result};
 /// The folders with source files, below the root.
 const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
 
+/// The live tests.
+const LIVE_TOPICS: &str = "xtask/src/live/topics";
+
 /// The most lines of a file before its tests.
 const MAX_LINES: usize = 500;
 
@@ -31,6 +34,11 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
         if is_module_folder(&path.with_extension("")) {
             faults.push(format!("{place}: the root of a folder is its mod.rs"));
+        }
+        if path.starts_with(root.join(LIVE_TOPICS)) {
+            faults.extend(sleeps_without_reason(&text).map(|line| {
+                format!("{place}:{line}: a test waits for states; a time has its reason in a comment above")
+            }));
         }
         if allows_unsafe_code(&text) && !is_in_sys(&path) {
             faults.push(format!("{place}: unsafe code belongs into a module `sys`"));
@@ -87,6 +95,15 @@ fn faults_of(text: &str) -> Vec<String> {
             .map(|name| format!("{name} is a limit, whose name begins with MAX_ or MIN_")),
     );
     faults
+}
+
+/// The numbers of the lines that sleep and have no comment above them.
+fn sleeps_without_reason(text: &str) -> impl Iterator<Item = usize> {
+    let pairs = text.lines().zip(text.lines().skip(1)).zip(2..);
+    let faults = pairs.filter(|((above, line), _)| {
+        line.contains("thread::sleep(") && !above.trim_start().starts_with("// ")
+    });
+    faults.map(|(_, number)| number)
 }
 
 /// The constants that are limits and whose names do not say so in the usual way.
@@ -157,6 +174,13 @@ mod tests {
         }
         let others = ["const MAX_LINES: usize = 1;", "// A const MOST: one.", "const ALMOST: bool = true;"];
         assert_eq!(others.map(|line| faults(line).len()), [0; 3]);
+    }
+
+    #[test]
+    fn sleeps_of_live_tests_have_a_reason() {
+        let lines =
+            |above: &str| sleeps_without_reason(&format!("{above}\n    thread::sleep(TIME);")).count();
+        assert_eq!((lines("    // It is to stay stopped."), lines("    stop();")), (0, 1));
     }
 
     #[test]

@@ -365,6 +365,7 @@ fn no_trigger(test: &Context<'_>) -> Verdict {
     controlled.say("nap")?;
     controlled.say("wait")?;
     controlled.number()?;
+    // Longer than the limit of the trigger, which would count a wait that is not seen to end.
     std::thread::sleep(std::time::Duration::from_secs(3));
     expect_eq("the saves", controlled.saved().len(), 0)?;
     controlled.end()?;

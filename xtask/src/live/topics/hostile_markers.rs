@@ -229,6 +229,7 @@ fn forged(test: &Context<'_>) -> Verdict {
 
 fn unready(test: &Context<'_>) -> Verdict {
     const MAX_TIME: Duration = Duration::from_secs(30);
+    // The second is for the recorder: it looks again and again at files that never become rings.
     let script = "seq -f \"$D/%.0f.nyqmark\" 30000 | xargs touch; sleep 1";
     let begun = Instant::now();
     run_script(test, script)?;

@@ -73,6 +73,7 @@ fn recorded_while_idle(test: &Context<'_>, options: &[&str]) -> Result<(u64, Pro
     recorder.wait_until_recording()?;
     recorder.wait_until("the kernel's buffers to be read", || wakes(&recorder).is_some())?;
     let before = wakes(&recorder);
+    // The number of wakeups in this time is what is tested.
     thread::sleep(OBSERVED);
     let wakes = wakes(&recorder).zip(before).map(|(now, before)| now - before);
     recorder.signal(libc::SIGINT)?;

@@ -152,6 +152,7 @@ fn only_child(pid: u32) -> Result<u32, Stop> {
 fn expect_stopped(pids: &[u32]) -> Verdict {
     let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).sum::<Result<f64, _>>();
     let before = used()?;
+    // They are to stay stopped for this time.
     thread::sleep(Duration::from_millis(100));
     let states: String = pids.iter().map(|pid| state(*pid)).collect();
     expect(states.chars().all(|state| "Tt".contains(state)), format_args!("their states are {states}"))?;
@@ -315,6 +316,7 @@ fn read_in_background(shell: &mut Shell<'_>) -> Verdict {
         if shell.running.shown_so_far().get(queried_at..).is_some_and(|shown| shown.contains("Killed")) {
             return Ok(());
         }
+        // The shell is queried again until it has reported the end.
         thread::sleep(Duration::from_millis(10));
     }
     expect(false, format_args!("the shell never says that it was killed: {:?}", shell.answer()))

@@ -1,7 +1,6 @@
 //! Losses between the kernel and the recorder: how many, when and where, as markers and in the summary.
 
-use std::thread;
-use std::time::Duration;
+use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{
@@ -11,7 +10,9 @@ use super::kept_records::expect_same_samples;
 use super::markers::{Marker, markers};
 use super::perf_data::{import, run_perf};
 use super::profile::Profile;
+use super::ptrace::children;
 use super::recorded::{Prepared, Recorded, Recording};
+use super::running_targets::{is_alive, process_cpu_ms};
 use super::spare::watched;
 use super::test::Test;
 
@@ -28,6 +29,9 @@ pub(super) const TESTS: &[Test] = &[
 /// The rate at which samples are lost, in Hz.
 const RATE: f64 = 10_000.0;
 
+/// The CPU time of the program while nothing reads the rings, in milliseconds: several times what they hold.
+const UNREAD_MS: f64 = 1800.0;
+
 /// If a recorder cannot run for a while, the rings get full and records are lost.
 fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let retained = test.fresh("kept.data");
@@ -36,7 +40,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares").display().to_string();
     let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
     let recording = recording.options(&["-r", "10000", "--perf-data", &kept_path]);
-    let recorded = recorded_with_losses(&recording)?;
+    let recorded = recorded_with_losses(test, &recording)?;
     let lost = losses(&recorded.profile)?;
     expect(!lost.is_empty(), "nothing was lost")?;
     let records = records_of(&lost);
@@ -70,7 +74,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
 /// sample.
 fn time_of_lost(test: &Context<'_>) -> Verdict {
     let recording = test.record(&["shares", "3000"]).options(&["-r", "10000"]).by_plain_user();
-    let recorded = recorded_with_losses(&recording)?;
+    let recorded = recorded_with_losses(test, &recording)?;
     let (profile, due) = (&recorded.profile, recorded.truth()?.cpu * RATE);
     expect_within("all CPU time", profile.total(), due, 0.05)?;
     let not_sampled = profile.self_share("[not sampled]") * profile.total();
@@ -79,13 +83,17 @@ fn time_of_lost(test: &Context<'_>) -> Verdict {
     expect(kernel < 0.1, format_args!("{kernel} of the time is the kernel's"))
 }
 
-/// Makes a recording, during which the recorder is stopped for a while.
-fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
+/// Makes a recording of a program, and stops the recorder while the program works.
+fn recorded_with_losses(test: &Context<'_>, recording: &Recording<'_>) -> Result<Recorded, Stop> {
     let Prepared { call, profile, truth } = recording.prepare();
-    let recorder = call.start()?;
+    let ready = test.fresh("ready");
+    let recorder = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    recorder.wait_for_file(&ready)?;
     recorder.wait_until_recording()?;
     recorder.signal(libc::SIGSTOP)?;
-    thread::sleep(Duration::from_millis(1800));
+    let program = *children(recorder.pid()).first().context("the program does not run")?;
+    let has_worked = || process_cpu_ms(program).is_ok_and(|used| used > UNREAD_MS);
+    recorder.wait_until("the program to work", || has_worked() || !is_alive(program))?;
     recorder.signal(libc::SIGCONT)?;
     let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
     expect_contains("stderr", &recorded.finished.stderr, "were dropped")?;

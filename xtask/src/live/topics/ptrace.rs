@@ -374,10 +374,10 @@ pub(super) fn least_cpu_time(pid: u32) -> u64 {
     times.min().unwrap_or_default()
 }
 
-/// Whether a program has stopped for longer than a sample takes, which is far less than 20 ms. Its state says
-/// that it has stopped in both cases.
+/// Whether a program has stopped for longer than a sample takes. Its state says that it has stopped in both cases.
 pub(super) fn has_stopped(pid: u32) -> bool {
     let before = cpu_time(pid);
+    // Far longer than a sample takes.
     std::thread::sleep(std::time::Duration::from_millis(20));
     "Tt".contains(state(pid)) && cpu_time(pid) == before
 }
@@ -396,6 +396,7 @@ fn job_control(test: &Context<'_>) -> Verdict {
         sys::signal_process(program, stop)?;
         running.wait_until("the program to stop", || has_stopped(program))?;
         let before = cpu_time(program);
+        // The program is to stay stopped for this time.
         std::thread::sleep(std::time::Duration::from_millis(100));
         expect("Tt".contains(state(program)), format_args!("it goes on: {}", state(program)))?;
         let used = cpu_time(program) - before;

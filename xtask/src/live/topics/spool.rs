@@ -202,6 +202,7 @@ fn out_of_memory(test: &Context<'_>) -> Verdict {
     while is_alive(pid) {
         expect(began.elapsed() < PATIENCE, "the recorder needs no more memory")?;
         group.close();
+        // The limit is lowered again until the kernel has ended the recorder.
         thread::sleep(Duration::from_millis(20));
     }
     recorded.recorder.wait()?;

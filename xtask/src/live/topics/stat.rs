@@ -32,6 +32,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_table_fits_the_terminal", narrow),
 ];
 
+/// Waits in a shell, without another process, until the program `sleep` that it has started last has begun.
+const IS_ASLEEP: &str = "until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done";
+
 /// A count in the JSON.
 fn mean(json: &Value, event: &str) -> Result<f64, anyhow::Error> {
     let rows = json["events"].as_array().into_iter().flatten();
@@ -348,7 +351,8 @@ fn threads_controlled(test: &Context<'_>) -> Verdict {
         expect_eq(script, (finished.code(), finished.stdout_text()), (status, printed.to_owned()))?;
     }
     // A process that outlives the command or the time limit is counted until then, and then released.
-    for options in [&["sh", "-c", "sleep 60 & sleep 1"][..], &["-d", "0.2", "sleep", "60"]] {
+    let outlived = format!("sleep 60 & {IS_ASLEEP}");
+    for options in [&["sh", "-c", &outlived][..], &["-d", "0.2", "sleep", "60"]] {
         let finished = test.nyquist(&["stat", "--per-thread", "-e", "page-faults"]).args(options).run()?;
         expect_eq("the status", finished.code(), 0)?;
         expect_contains("the threads", &finished.stderr, "sleep (")?;
@@ -357,8 +361,10 @@ fn threads_controlled(test: &Context<'_>) -> Verdict {
 }
 
 fn threads_too_many(test: &Context<'_>) -> Verdict {
-    let script = "for i in $(seq 40); do sleep 0.3 & done; wait";
-    let call = test.nyquist(&["stat", "--per-thread", "-e", "task-clock,page-faults,cs", "sh", "-c", script]);
+    let script =
+        format!("for i in $(seq 40); do sleep 60 & {IS_ASLEEP}; all=\"$all $!\"; done; kill $all; wait");
+    let call =
+        test.nyquist(&["stat", "--per-thread", "-e", "task-clock,page-faults,cs", "sh", "-c", &script]);
     let finished = call.under(&["sh", "-c", "ulimit -n 60; exec \"$@\"", "sh"]).run()?.succeeded()?;
     let counted = finished.stderr.matches("\nsleep (").count();
     let not_counted = finished.stderr.lines().find_map(|line| {

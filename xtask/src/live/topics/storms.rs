@@ -391,9 +391,13 @@ fn bits32(test: &Context<'_>) -> Verdict {
 
 fn stopped(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares").display().to_string();
-    let script = format!("{program} 700 & sleep 0.2; kill -STOP $!; sleep 0.3; kill -CONT $!; wait $!");
+    // It stays stopped for 0.3 s, which must not be in the profile.
+    let stops = "until [ -e $WORKLOAD_READY ]; do sleep 0.01; done; kill -STOP $!; sleep 0.3; kill -CONT $!";
+    let script = format!("{program} 700 & {stops}; wait $!");
     for by in BOTH {
+        let ready = test.fresh("ready").display().to_string();
         let recording = test.record_command(&["bash", "-c", &script]);
+        let recording = recording.with(move |call| call.env("WORKLOAD_READY", ready.clone()));
         let recorded = recording.by(by).run_well()?;
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
         let weight: f64 = own.map(Thread::total).sum();

@@ -202,6 +202,7 @@ fn live_recording(test: &Context<'_>) -> Verdict {
     let (port, profile, base) = parts_of(&link_of(&running)?)?;
     let client = Client::new(port);
     running.wait_until_sampling()?;
+    // Several times as long as a watched page waits for a new snapshot.
     std::thread::sleep(Duration::from_secs(2));
     let live_state = || client.get(&format!("{base}/api/v1/live?paused=1"))?.json();
     expect_eq("the state while no page is open", live_state()?, json!({"version": 0, "state": "running"}))?;
