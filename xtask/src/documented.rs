@@ -231,7 +231,7 @@ mod tests {
                 Mark::None => Some("is neither run by a test nor marked as not run"),
                 Mark::NotRun(reason) => (reason.len() < 8).then_some("is not run without a reason"),
                 Mark::RunBy(name) => {
-                    let is_known = name == "commands" || TOPICS.iter().any(|(topic, _)| topic == name);
+                    let is_known = name == "commands" || TOPICS.iter().any(|topic| topic.name == name);
                     (!is_known).then_some("is run by no test of this name")
                 }
             };

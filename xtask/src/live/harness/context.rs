@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::condition::{Applied, Condition, Placement};
+use super::expect::Stop;
 use super::plan::Plan;
 use crate::sys;
 
@@ -75,11 +77,14 @@ pub(crate) struct Context<'a> {
     history: Mutex<Vec<String>>,
     /// The number of files so far, which numbers them.
     files: AtomicU32,
+    /// How its programs run.
+    placement: Placement,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(shared: &'a Shared, name: &str) -> Result<Self> {
+    pub(crate) fn new(shared: &'a Shared, name: &str, condition: Condition) -> Result<Self, Stop> {
         let number = shared.count.fetch_add(1, Ordering::Relaxed);
+        let placement = Placement::of(condition, number)?;
         let first = shared.folder.join(name.replace("::", "-"));
         // The folders of earlier attempts are kept.
         let again = (2..).map(|attempt| first.with_extension(format!("attempt-{attempt}")));
@@ -88,7 +93,17 @@ impl<'a> Context<'a> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
         let mark = format!("{}-{number}", std::process::id());
-        Ok(Self { shared, folder, mark, history: Mutex::default(), files: AtomicU32::new(0) })
+        Ok(Self { shared, folder, mark, history: Mutex::default(), files: AtomicU32::new(0), placement })
+    }
+
+    /// How the test's programs run.
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// Makes the condition of the test hold until the result is dropped.
+    pub(crate) fn apply_condition(&self) -> Result<Applied> {
+        self.placement.apply(|command| self.mark(command))
     }
 
     /// A path in the test's own folder.

@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+pub(crate) use super::condition::PLAIN_USER;
 use super::context::Context;
 use crate::sys;
-
-/// The plain user that root switches to in tests: Debian's `nobody`.
-pub(crate) const PLAIN_USER: u32 = 65534;
 
 /// How long a condition may take before that counts as a failure.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -50,7 +48,8 @@ impl Context<'_> {
 impl<'a> Invocation<'a> {
     pub(crate) fn new(context: &'a Context<'a>, program: &Path) -> Self {
         let args = vec![program.display().to_string()];
-        Self { context, args, environment: Vec::new(), user: None, terminal: false, stdout: None }
+        let user = context.placement().user;
+        Self { context, args, environment: Vec::new(), user, terminal: false, stdout: None }
     }
 
     pub(crate) fn args(mut self, args: &[&str]) -> Self {
@@ -104,10 +103,11 @@ impl<'a> Invocation<'a> {
 
     /// Starts the program.
     pub(crate) fn start(self) -> Result<Running<'a>> {
-        let line = self.line();
+        let args = [&self.context.placement().prefix()[..], &self.args].concat();
+        let line = args.join(" ");
         let (out, err) = (self.context.fresh("stdout"), self.context.fresh("stderr"));
-        let mut command = Command::new(&self.args[0]);
-        command.args(&self.args[1..]).current_dir(self.context.path(""));
+        let mut command = Command::new(&args[0]);
+        command.args(&args[1..]).current_dir(self.context.path(""));
         self.set_environment(&mut command);
         if let Some(user) = self.user {
             command.uid(user).gid(user);

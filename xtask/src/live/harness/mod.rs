@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 pub(crate) mod browser;
 pub(crate) mod by;
+pub(crate) mod condition;
 pub(crate) mod context;
 pub(crate) mod emulator;
 pub(crate) mod expect;

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use anyhow::{Context as _, Result};
@@ -34,6 +34,9 @@ type Values = Vec<(String, String)>;
 /// The settings to restore when this program is interrupted.
 static BORROWED: Mutex<Values> = Mutex::new(Vec::new());
 
+/// The value that tests of this run hold together.
+static SHARED: Mutex<Option<(i32, Weak<Paranoid>)>> = Mutex::new(None);
+
 /// Settings that are held, and restored at the end.
 pub(crate) struct Paranoid {
     lock: File,
@@ -53,6 +56,18 @@ impl Paranoid {
         }
         let mut held = Self { lock, before: Vec::new() };
         held.set(PARANOID, i64::from(value))?;
+        Ok(held)
+    }
+
+    /// The same, together with other tests of this run that need the same value and change nothing else.
+    pub(crate) fn share(value: i32) -> Result<Arc<Self>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = shared.as_ref().filter(|(held, _)| *held == value).and_then(|(_, held)| held.upgrade());
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        let held = Arc::new(Self::hold(value)?);
+        *shared = Some((value, Arc::downgrade(&held)));
         Ok(held)
     }
 

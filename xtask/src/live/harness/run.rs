@@ -10,58 +10,70 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::attempts::{Attempt, Outcome, is_disturbance, judge, stolen};
+use super::condition::Condition;
 use super::context::{Context, Shared};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
 use super::plan::Plan;
-use super::test::{Beside, Test};
+use super::test::{Beside, Test, Topic};
 use super::tracefs;
 use crate::tally::Tally;
 
-/// The tests by topic.
-type Topics = [(&'static str, &'static [Test])];
-
-/// A test with its full name, `topic::name`.
+/// A test in one of its conditions, with its full name: `topic::name`, or `topic::name::condition`.
 struct Chosen {
     topic: &'static str,
     name: String,
     test: &'static Test,
+    condition: Condition,
 }
 
 impl Chosen {
+    /// Whether `--quick` runs it.
+    fn is_quick(&self) -> bool {
+        self.test.quick && self.condition == Condition::AsStarted
+    }
+
     /// Whether a run contains it.
     fn is_in(&self, plan: &Plan) -> bool {
         let is_named = !plan.filter.is_empty();
         let is_left_out =
             plan.left_out.contains(&self.topic) || (self.test.only_in_all.is_some() && !plan.all);
-        passes(&plan.filter, &self.name) && (self.test.quick || !plan.quick) && (is_named || !is_left_out)
+        passes(&plan.filter, &self.name) && (self.is_quick() || !plan.quick) && (is_named || !is_left_out)
     }
 }
 
 /// Whether any live test passes the filter.
-pub(crate) fn requested(topics: &Topics, filter: &[String]) -> bool {
+pub(crate) fn requested(topics: &[Topic], filter: &[String]) -> bool {
     all(topics).any(|chosen| passes(filter, &chosen.name))
 }
 
 /// The topics of the tests that pass the filter, or of all tests that are not left out.
 pub(crate) fn topics(
-    topics: &Topics,
+    topics: &[Topic],
     filter: &[String],
     quick: bool,
     left_out: &[&str],
 ) -> BTreeSet<&'static str> {
     let is_left_out = |topic: &str| filter.is_empty() && left_out.contains(&topic);
-    let runs = |chosen: &Chosen| passes(filter, &chosen.name) && (chosen.test.quick || !quick);
+    let runs = |chosen: &Chosen| passes(filter, &chosen.name) && (chosen.is_quick() || !quick);
     all(topics)
         .filter(|chosen| runs(chosen) && !is_left_out(chosen.topic))
         .map(|chosen| chosen.topic)
         .collect()
 }
 
-/// Prints every test's name.
-pub(crate) fn list(topics: &Topics) {
-    for chosen in all(topics) {
-        let quick = if chosen.test.quick { " [quick]" } else { "" };
+/// Prints the conditions of every topic, and every test's name.
+pub(crate) fn list(topics: &[Topic]) {
+    for topic in topics {
+        let conditions: Vec<&str> = topic.conditions.iter().map(|it| it.description()).collect();
+        println!("{} ({}):", topic.name, conditions.join(", "));
+        list_tests(topic);
+    }
+}
+
+fn list_tests(topic: &Topic) {
+    for chosen in all(std::slice::from_ref(topic)) {
+        let quick = if chosen.is_quick() { " [quick]" } else { "" };
         let marked =
             |what: &str, why: Option<&str>| why.map_or_else(String::new, |why| format!(" [{what}: {why}]"));
         let beside = match chosen.test.beside {
@@ -69,16 +81,21 @@ pub(crate) fn list(topics: &Topics) {
             Beside::OneOther(why) => marked("in pairs", Some(why)),
             Beside::None(why) => marked("alone", Some(why)),
         };
-        println!("{}{quick}{beside}{}", chosen.name, marked("--all", chosen.test.only_in_all));
+        println!("  {}{quick}{beside}{}", chosen.name, marked("--all", chosen.test.only_in_all));
     }
 }
 
-fn all(topics: &Topics) -> impl Iterator<Item = Chosen> {
-    let named = |(topic, tests): &(&'static str, &'static [Test])| {
-        let topic = *topic;
-        tests.iter().map(move |test| Chosen { topic, name: format!("{topic}::{}", test.name), test })
-    };
-    topics.iter().flat_map(named)
+fn all(topics: &[Topic]) -> impl Iterator<Item = Chosen> {
+    topics
+        .iter()
+        .flat_map(|topic| topic.tests.iter().flat_map(move |test| in_each_condition(topic.name, test)))
+}
+
+fn in_each_condition(topic: &'static str, test: &'static Test) -> impl Iterator<Item = Chosen> {
+    test.conditions.iter().map(move |&condition| {
+        let name = format!("{topic}::{}{}", test.name, condition.suffix());
+        Chosen { topic, name, test, condition }
+    })
 }
 
 /// A filter with the name of the whole step, `live`, selects every test.
@@ -87,9 +104,10 @@ fn passes(filter: &[String], name: &str) -> bool {
 }
 
 /// Runs the tests, prints a line for each, and counts them. Returns whether none failed.
-pub(crate) fn run(topics: &Topics, plan: &Plan, tally: &mut Tally) -> Result<bool> {
+pub(crate) fn run(topics: &[Topic], plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
+    println!("{}", conditions_of_run());
     let shared = Shared::prepare(plan)?;
     let (mut together, mut pairs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in all(topics).filter(|chosen| chosen.is_in(plan)) {
@@ -111,6 +129,15 @@ pub(crate) fn run(topics: &Topics, plan: &Plan, tally: &mut Tally) -> Result<boo
     each(&alone, 1, to_its_end);
     each(&disturbed, 1, |chosen| to_its_end(chosen));
     Ok(reporter.failures.into_inner() == 0)
+}
+
+/// A line that says in which conditions the tests run.
+fn conditions_of_run() -> String {
+    let user = if crate::sys::is_root() { "root" } else { "a user without privileges" };
+    let paranoid = paranoid::read("perf_event_paranoid").unwrap_or_else(|_| "unknown".to_owned());
+    let others = [Condition::PlainUser, Condition::BusyCpu];
+    let others = others.map(|it| format!("*{} are of a {}", it.suffix(), it.description())).join(", ");
+    format!("As started is by {user} at kernel.perf_event_paranoid {paranoid}; {others}.")
 }
 
 /// Runs tests two at a time. Returns those in which a measured number was out of bounds: the test beside them
@@ -154,15 +181,19 @@ fn run_one(shared: &Shared, chosen: &Chosen) -> Outcome {
 }
 
 fn attempt(shared: &Shared, chosen: &Chosen) -> Attempt {
-    let context = match Context::new(shared, &chosen.name) {
-        Ok(context) => context,
-        Err(error) => return Attempt::Ended(Outcome::Failed(format!("{error:#}"))),
+    let prepared = Context::new(shared, &chosen.name, chosen.condition);
+    let prepared = prepared.and_then(|context| Ok((context.apply_condition()?, context)));
+    let (applied, context) = match prepared {
+        Ok(prepared) => prepared,
+        Err(Stop::Skipped(why)) => return Attempt::Ended(Outcome::Skipped(why)),
+        Err(Stop::Failed(what) | Stop::Off(what)) => return Attempt::Ended(Outcome::Failed(what)),
     };
     let timed_out = within_limit(chosen.test.limit, &context, || {
         let verdict = catch_unwind(AssertUnwindSafe(|| (chosen.test.run)(&context)));
         verdict.unwrap_or_else(|panic| Err(Stop::Failed(format!("panicked: {}", message_of(&*panic)))))
     });
     context.kill_all();
+    drop(applied);
     match timed_out {
         (_, true) => {
             let what = format!("was killed after {} s", chosen.test.limit.as_secs());

@@ -1,7 +1,8 @@
-//! A live test: what it runs, and beside which other tests it may run.
+//! A live test: what it runs, in which conditions, and beside which other tests it may run. A topic has tests of one subject.
 
 use std::time::Duration;
 
+use super::condition::{AS_STARTED, Condition, EVERYWHERE};
 use super::context::Context;
 use super::expect::Verdict;
 
@@ -18,6 +19,8 @@ pub(crate) struct Test {
     pub quick: bool,
     /// Which tests may run at the same time.
     pub beside: Beside,
+    /// The conditions that the runner applies: the test runs once in each.
+    pub conditions: &'static [Condition],
     /// Why only complete runs contain it, if that is so.
     pub only_in_all: Option<&'static str>,
     /// After this time the test is killed, with everything that it has started.
@@ -39,12 +42,18 @@ impl Test {
     /// A test that is not in `--quick`, and runs beside others.
     pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
         let limit = Duration::from_mins(4);
-        Self { name, run, quick: false, beside: Beside::Others, only_in_all: None, limit }
+        let (beside, conditions) = (Beside::Others, AS_STARTED);
+        Self { name, run, quick: false, beside, conditions, only_in_all: None, limit }
     }
 
     /// Marks the test as part of `--quick`, too.
     pub(crate) const fn quick(self) -> Self {
         Self { quick: true, ..self }
+    }
+
+    /// Makes the test run by a plain user and on a busy CPU, too.
+    pub(crate) const fn everywhere(self) -> Self {
+        Self { conditions: EVERYWHERE, ..self }
     }
 
     /// Makes the test run beside at most one other, for this reason. A measured number that is out of bounds
@@ -62,4 +71,23 @@ impl Test {
     pub(crate) const fn only_in_all(self, why: &'static str) -> Self {
         Self { only_in_all: Some(why), ..self }
     }
+}
+
+/// Tests of one subject.
+pub(crate) struct Topic {
+    /// Its name, with which the names of its tests begin.
+    pub name: &'static str,
+    /// The conditions in which its tests run, by the runner or by themselves.
+    pub conditions: &'static [Condition],
+    /// Its tests.
+    pub tests: &'static [Test],
+}
+
+/// A row of the list of topics.
+pub(crate) const fn topic(
+    name: &'static str,
+    conditions: &'static [Condition],
+    tests: &'static [Test],
+) -> Topic {
+    Topic { name, conditions, tests }
 }

@@ -16,10 +16,13 @@ use super::test::{SHARES, Test};
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick().in_pairs(SHARES),
-    Test::new("an_attached_recording_has_whole_named_stacks", attached_stacks).in_pairs(SHARES),
+    Test::new("all_threads_of_a_running_process_are_recorded", all_threads)
+        .quick()
+        .in_pairs(SHARES)
+        .everywhere(),
+    Test::new("an_attached_recording_has_whole_named_stacks", attached_stacks).in_pairs(SHARES).everywhere(),
     Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb).in_pairs(SHARES),
-    Test::new("ctrl_c_ends_only_the_attached_recording", interrupted).in_pairs(SHARES),
+    Test::new("ctrl_c_ends_only_the_attached_recording", interrupted).in_pairs(SHARES).everywhere(),
     Test::new("a_wrappers_sigint_ends_an_attached_recording", |test| signalled(test, libc::SIGINT))
         .in_pairs(SHARES),
     Test::new("a_signal_during_the_start_is_not_lost", signal_at_start),

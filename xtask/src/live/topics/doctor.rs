@@ -236,7 +236,8 @@ const LASTING: &str = "/etc/sysctl.d/60-nyquist.conf";
 
 /// Sets the values that a machine is delivered with, all of which `setup` changes.
 fn as_delivered() -> Result<Paranoid, Stop> {
-    let mut held = at_paranoid(2)?;
+    need_root()?;
+    let mut held = Paranoid::hold(2)?;
     held.set("kptr_restrict", 1)?;
     held.set("perf_event_mlock_kb", 516)?;
     Ok(held)

@@ -18,13 +18,13 @@ use super::rules;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("page_faults_are_those_that_the_kernel_counts", faults).quick(),
+    Test::new("page_faults_are_those_that_the_kernel_counts", faults).quick().everywhere(),
     Test::new("tracepoints_have_their_fields_and_stacks", tracepoints).quick(),
     Test::new("one_of_so_many_is_recorded", one_of_many).quick(),
     Test::new("few_records_have_the_count_of_all", counted_by_frequency).quick(),
     Test::new("calls_are_counted_over_forks_and_threads", calls).quick(),
     Test::new("calls_of_a_running_process_are_its_own", attached),
-    Test::new("an_event_can_take_the_place_of_cpu_time", in_place_of_time).quick(),
+    Test::new("an_event_can_take_the_place_of_cpu_time", in_place_of_time).quick().everywhere(),
     Test::new("a_ratio_is_of_one_event_by_another", ratios).quick(),
     Test::new("a_plain_user_records_faults_of_user_code", plain_user),
     Test::new("what_cannot_be_recorded_is_said", refusals).quick(),

@@ -1,6 +1,7 @@
 //! The live tests by topic. They check what a user sees.
 //!
-//! A new topic is a file here with `TESTS`, its `mod` line, and a row of `TOPICS`. `cargo xtask test NAME` runs the
+//! A new topic is a file here with `TESTS`, its `mod` line, and a row of `TOPICS`, which says in which conditions the tests
+//! run. `cargo xtask test NAME` runs the
 //! tests whose name contains NAME.
 
 mod aarch64;
@@ -103,113 +104,157 @@ mod windows;
 mod workflows;
 
 // Topics name the parts of the harness as `super::context`.
+use super::harness::condition::Condition::{AsStarted, BusyCpu, OtherParanoid, PlainUser, Root};
 use super::harness::{
     browser, by, context, emulator, expect, file_server, group_folders, http, invocation, json_docs,
     large_profile, made_profile, made_recording, npm, page, paranoid, profile, profiler_cli, pypi, receiver,
     recorded, rules, running_targets, spare, test, tool_chain, virtual_machine,
 };
-use test::Test;
+use test::{Topic, topic};
 
-/// All tests, by topic.
-pub(crate) const TOPICS: &[(&str, &[Test])] = &[
-    ("recording", recording::TESTS),
-    ("stacks", stacks::TESTS),
-    ("assembly", assembly::TESTS),
-    ("deep_stacks", deep_stacks::TESTS),
-    ("unwind_info", unwind_info::TESTS),
-    ("names", names::TESTS),
-    ("symbol_sources", symbol_sources::TESTS),
-    ("split_debug_info", split_debug_info::TESTS),
-    ("code_in_memory", code_in_memory::TESTS),
-    ("go", go::TESTS),
-    ("jit", jit::TESTS),
-    ("python", python::TESTS),
-    ("side_files", side_files::TESTS),
-    ("exit_status", exit_status::TESTS),
-    ("output_files", output_files::TESTS),
-    ("spool", spool::TESTS),
-    ("output_forms", output_forms::TESTS),
-    ("output_safety", output_safety::TESTS),
-    ("attach", attach::TESTS),
-    ("one_thread", one_thread::TESTS),
-    ("attach_beside", attach_beside::TESTS),
-    ("targets", targets::TESTS),
-    ("whole_machine", whole_machine::TESTS),
-    ("time_namespaces", time_namespaces::TESTS),
-    ("chosen_cpus", chosen_cpus::TESTS),
-    ("control_groups", control_groups::TESTS),
-    ("counters", counters::TESTS),
-    ("allocations", allocations::TESTS),
-    ("allocation_exports", allocation_exports::TESTS),
-    ("allocation_refusals", allocation_refusals::TESTS),
-    ("events", events::TESTS),
-    ("own_files", own_files::TESTS),
-    ("swapped_files", swapped_files::TESTS),
-    ("unresponsive_files", unresponsive_files::TESTS),
-    ("storms", storms::TESTS),
-    ("idle", idle::TESTS),
-    ("leaks", leaks::TESTS),
-    ("losses", losses::TESTS),
-    ("signals", signals::TESTS),
-    ("job_control", job_control::TESTS),
-    ("own_signals", own_signals::TESTS),
-    ("simpleperf", simpleperf::TESTS),
-    ("permissions", permissions::TESTS),
-    ("privileges", privileges::TESTS),
-    ("ptrace", ptrace::TESTS),
-    ("ptrace_attach", ptrace_attach::TESTS),
-    ("ptrace_budget", ptrace_budget::TESTS),
-    ("setuid", setuid::TESTS),
-    ("doctor", doctor::TESTS),
-    ("documented", documented::TESTS),
-    ("documented_1", documented::FIRST_HALF),
-    ("documented_2", documented::SECOND_HALF),
-    ("pages", pages::TESTS),
-    ("user_files", user_files::TESTS),
-    ("agents", agents::TESTS),
-    ("server", server::TESTS),
-    ("tunnels", tunnels::TESTS),
-    ("viewer", viewer::TESTS),
-    ("report", report::TESTS),
-    ("annotate", annotate::TESTS),
-    ("diff", diff::TESTS),
-    ("query", query::TESTS),
-    ("top", top::TESTS),
-    ("stat", stat::TESTS),
-    ("flamegraph", flamegraph::TESTS),
-    ("flight", flight::TESTS),
-    ("formats", formats::TESTS),
-    ("other_pages", other_pages::TESTS),
-    ("tables", tables::TESTS),
-    ("agent", agent::TESTS),
-    ("agent_failures", agent_failures::TESTS),
-    ("agent_targets", agent_targets::TESTS),
-    ("fleet", fleet::TESTS),
-    ("engines", engines::TESTS),
-    ("other_profilers", other_profilers::TESTS),
-    ("austin", austin::TESTS),
-    ("front_end", front_end::TESTS),
-    ("markers", markers::TESTS),
-    ("hostile_mappings", hostile_mappings::TESTS),
-    ("hostile_markers", hostile_markers::TESTS),
-    ("hostile_modules", hostile_modules::TESTS),
-    ("bad_input", bad_input::TESTS),
-    ("cargo", cargo::TESTS),
-    ("perf_data", perf_data::TESTS),
-    ("kept_records", kept_records::TESTS),
-    ("perf_data_export", perf_data_export::TESTS),
-    ("arm_machine", arm_machine::TESTS),
-    ("aarch64", aarch64::TESTS),
-    ("walkthrough", walkthrough::TESTS),
-    ("event_trace", event_trace::TESTS),
-    ("windows", windows::TESTS),
-    ("workflows", workflows::TESTS),
-    ("macos", macos::TESTS),
-    ("waits", waits::TESTS),
-    ("wait_functions", wait_functions::TESTS),
-    ("suspended", suspended::TESTS),
-    ("options", options::TESTS),
-    ("samply", samply::TESTS),
-    ("samply_options", samply_options::TESTS),
-    ("sidecar", sidecar::TESTS),
+/// All tests, by topic, with the conditions in which they run.
+pub(crate) const TOPICS: &[Topic] = &[
+    topic("recording", &[AsStarted, Root, PlainUser, OtherParanoid, BusyCpu], recording::TESTS),
+    topic("stacks", &[AsStarted, Root, PlainUser, BusyCpu], stacks::TESTS),
+    topic("assembly", &[AsStarted], assembly::TESTS),
+    topic("deep_stacks", &[AsStarted, Root, PlainUser], deep_stacks::TESTS),
+    topic("unwind_info", &[AsStarted], unwind_info::TESTS),
+    topic("names", &[AsStarted, Root, PlainUser, BusyCpu], names::TESTS),
+    topic("symbol_sources", &[AsStarted, Root], symbol_sources::TESTS),
+    topic("split_debug_info", &[AsStarted, Root], split_debug_info::TESTS),
+    topic("code_in_memory", &[AsStarted, PlainUser], code_in_memory::TESTS),
+    topic("go", &[AsStarted], go::TESTS),
+    topic("jit", &[AsStarted, Root], jit::TESTS),
+    topic("python", &[AsStarted], python::TESTS),
+    topic("side_files", &[AsStarted, Root, PlainUser], side_files::TESTS),
+    topic("exit_status", &[AsStarted], exit_status::TESTS),
+    topic("output_files", &[AsStarted, Root, PlainUser], output_files::TESTS),
+    topic("spool", &[AsStarted, Root, PlainUser], spool::TESTS),
+    topic("output_forms", &[AsStarted], output_forms::TESTS),
+    topic("output_safety", &[AsStarted, Root, PlainUser], output_safety::TESTS),
+    topic("attach", &[AsStarted, Root, PlainUser, BusyCpu], attach::TESTS),
+    topic("one_thread", &[AsStarted, Root, PlainUser], one_thread::TESTS),
+    topic("attach_beside", &[AsStarted, Root, PlainUser], attach_beside::TESTS),
+    topic("targets", &[AsStarted, Root], targets::TESTS),
+    topic("whole_machine", &[AsStarted, Root, PlainUser], whole_machine::TESTS),
+    topic("time_namespaces", &[AsStarted, Root], time_namespaces::TESTS),
+    topic("chosen_cpus", &[AsStarted, Root], chosen_cpus::TESTS),
+    topic("control_groups", &[AsStarted, Root, PlainUser, OtherParanoid], control_groups::TESTS),
+    topic("counters", &[AsStarted, PlainUser], counters::TESTS),
+    topic("allocations", &[AsStarted, Root, PlainUser], allocations::TESTS),
+    topic("allocation_exports", &[AsStarted], allocation_exports::TESTS),
+    topic("allocation_refusals", &[AsStarted, Root, PlainUser], allocation_refusals::TESTS),
+    topic("events", &[AsStarted, Root, PlainUser, BusyCpu], events::TESTS),
+    topic("own_files", &[AsStarted, Root, PlainUser], own_files::TESTS),
+    topic("swapped_files", &[AsStarted, PlainUser], swapped_files::TESTS),
+    topic("unresponsive_files", &[AsStarted, Root, PlainUser], unresponsive_files::TESTS),
+    topic("storms", &[AsStarted, Root, PlainUser, OtherParanoid], storms::TESTS),
+    topic("idle", &[AsStarted, Root], idle::TESTS),
+    topic("leaks", &[AsStarted, Root, PlainUser], leaks::TESTS),
+    topic("losses", &[AsStarted, Root, PlainUser], losses::TESTS),
+    topic("signals", &[AsStarted], signals::TESTS),
+    topic("job_control", &[AsStarted], job_control::TESTS),
+    topic("own_signals", &[AsStarted], own_signals::TESTS),
+    topic("simpleperf", &[AsStarted, Root], simpleperf::TESTS),
+    topic("permissions", &[AsStarted, Root, PlainUser, OtherParanoid], permissions::TESTS),
+    topic("privileges", &[AsStarted, Root, PlainUser], privileges::TESTS),
+    topic("ptrace", &[AsStarted, PlainUser], ptrace::TESTS),
+    topic("ptrace_attach", &[AsStarted], ptrace_attach::TESTS),
+    topic("ptrace_budget", &[AsStarted], ptrace_budget::TESTS),
+    topic("setuid", &[AsStarted, Root, PlainUser], setuid::TESTS),
+    topic("doctor", &[AsStarted, Root, PlainUser, OtherParanoid], doctor::TESTS),
+    topic("documented", &[AsStarted, Root], documented::TESTS),
+    topic("documented_1", &[AsStarted, Root], documented::FIRST_HALF),
+    topic("documented_2", &[AsStarted, Root], documented::SECOND_HALF),
+    topic("pages", &[AsStarted], pages::TESTS),
+    topic("user_files", &[AsStarted, Root, PlainUser], user_files::TESTS),
+    topic("agents", &[AsStarted], agents::TESTS),
+    topic("server", &[AsStarted, Root, PlainUser], server::TESTS),
+    topic("tunnels", &[AsStarted], tunnels::TESTS),
+    topic("viewer", &[AsStarted], viewer::TESTS),
+    topic("report", &[AsStarted], report::TESTS),
+    topic("annotate", &[AsStarted], annotate::TESTS),
+    topic("diff", &[AsStarted], diff::TESTS),
+    topic("query", &[AsStarted], query::TESTS),
+    topic("top", &[AsStarted, Root, PlainUser, BusyCpu], top::TESTS),
+    topic("stat", &[AsStarted, Root, PlainUser], stat::TESTS),
+    topic("flamegraph", &[AsStarted], flamegraph::TESTS),
+    topic("flight", &[AsStarted, Root, PlainUser], flight::TESTS),
+    topic("formats", &[AsStarted], formats::TESTS),
+    topic("other_pages", &[AsStarted], other_pages::TESTS),
+    topic("tables", &[AsStarted], tables::TESTS),
+    topic("agent", &[AsStarted, Root, PlainUser], agent::TESTS),
+    topic("agent_failures", &[AsStarted, Root], agent_failures::TESTS),
+    topic("agent_targets", &[AsStarted, Root, PlainUser], agent_targets::TESTS),
+    topic("fleet", &[AsStarted], fleet::TESTS),
+    topic("engines", &[AsStarted], engines::TESTS),
+    topic("other_profilers", &[AsStarted], other_profilers::TESTS),
+    topic("austin", &[AsStarted], austin::TESTS),
+    topic("front_end", &[AsStarted, Root, PlainUser], front_end::TESTS),
+    topic("markers", &[AsStarted, PlainUser], markers::TESTS),
+    topic("hostile_mappings", &[AsStarted, Root, PlainUser], hostile_mappings::TESTS),
+    topic("hostile_markers", &[AsStarted, Root, PlainUser], hostile_markers::TESTS),
+    topic("hostile_modules", &[AsStarted, Root, PlainUser], hostile_modules::TESTS),
+    topic("bad_input", &[AsStarted, PlainUser], bad_input::TESTS),
+    topic("cargo", &[AsStarted], cargo::TESTS),
+    topic("perf_data", &[AsStarted, Root], perf_data::TESTS),
+    topic("kept_records", &[AsStarted, Root], kept_records::TESTS),
+    topic("perf_data_export", &[AsStarted], perf_data_export::TESTS),
+    topic("arm_machine", &[AsStarted], arm_machine::TESTS),
+    topic("aarch64", &[AsStarted], aarch64::TESTS),
+    topic("walkthrough", &[AsStarted], walkthrough::TESTS),
+    topic("event_trace", &[AsStarted], event_trace::TESTS),
+    topic("windows", &[AsStarted], windows::TESTS),
+    topic("workflows", &[AsStarted], workflows::TESTS),
+    topic("macos", &[AsStarted], macos::TESTS),
+    topic("waits", &[AsStarted, Root, PlainUser, BusyCpu], waits::TESTS),
+    topic("wait_functions", &[AsStarted], wait_functions::TESTS),
+    topic("suspended", &[AsStarted, Root], suspended::TESTS),
+    topic("options", &[AsStarted, Root, PlainUser], options::TESTS),
+    topic("samply", &[AsStarted], samply::TESTS),
+    topic("samply_options", &[AsStarted, Root, OtherParanoid], samply_options::TESTS),
+    topic("sidecar", &[AsStarted], sidecar::TESTS),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The conditions that a topic's source says, beside the one that is always there.
+    fn conditions_in(source: &str) -> Vec<super::super::harness::condition::Condition> {
+        let paranoid: Vec<&str> = source.split("at_paranoid(").skip(1).collect();
+        let is_everywhere = source.contains(".everywhere()");
+        let is_plain_user = source.contains("by_plain_user") || source.contains("PLAIN_USER");
+        let found = [
+            (AsStarted, true),
+            (Root, source.contains("need_root()") || !paranoid.is_empty()),
+            (PlainUser, is_plain_user || is_everywhere),
+            (OtherParanoid, paranoid.iter().any(|value| !value.starts_with("2)"))),
+            (BusyCpu, is_everywhere),
+        ];
+        found.into_iter().filter(|(_, holds)| *holds).map(|(condition, _)| condition).collect()
+    }
+
+    #[test]
+    fn topics_declare_their_conditions() {
+        let folder = crate::paths::root().join("xtask/src/live/topics");
+        let mut sources = 0;
+        for topic in TOPICS {
+            let Ok(source) = std::fs::read_to_string(folder.join(format!("{}.rs", topic.name))) else {
+                continue;
+            };
+            assert_eq!(conditions_in(&source), topic.conditions, "{}", topic.name);
+            sources += 1;
+        }
+        assert!(sources + 2 >= TOPICS.len(), "{sources} sources");
+    }
+
+    #[test]
+    fn main_topics_have_tests_for_all_conditions() {
+        for name in ["recording", "stacks", "names", "waits", "events", "top", "attach"] {
+            let topic = TOPICS.iter().find(|topic| topic.name == name).unwrap();
+            let everywhere = topic.tests.iter().filter(|test| test.conditions.contains(&BusyCpu));
+            assert!(everywhere.count() >= 2, "{name}");
+        }
+    }
+}

@@ -18,7 +18,8 @@ use super::test::{SHARES, Test};
 pub(super) const TESTS: &[Test] = &[
     Test::new("inlined_functions_and_lines_are_in_order", |test| inlines(test, "inlines-v0"))
         .quick()
-        .in_pairs(SHARES),
+        .in_pairs(SHARES)
+        .everywhere(),
     Test::new("old_mangling_has_inlines_and_lines_in_order", |test| inlines(test, "inlines-legacy"))
         .in_pairs(SHARES),
     Test::new("rust_generics_are_demangled", |test| generics(test, "inlines-v0")).in_pairs(SHARES),
@@ -32,7 +33,10 @@ pub(super) const TESTS: &[Test] = &[
     .in_pairs(SHARES),
     Test::new("inlined_names_of_cpp_have_their_scopes", inlined_cpp).in_pairs(SHARES),
     Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")).in_pairs(SHARES),
-    Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick().in_pairs(SHARES),
+    Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares"))
+        .quick()
+        .in_pairs(SHARES)
+        .everywhere(),
     Test::new("compressed_sections_give_lines_and_files", |test| lines(test, "shares-compressed"))
         .in_pairs(SHARES),
     Test::new("lines_and_files_are_there_by_debug_link", |test| lines(test, "shares-debuglink"))

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::sync::Arc;
 
 use super::context::Context;
 use super::expect::{
@@ -33,12 +34,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_as_root_runs_as_root", sudo_as_root).in_pairs(SHARES),
 ];
 
-/// Holds the setting, or skips the test if it may not be set.
-pub(super) fn at_paranoid(value: i32) -> Result<Paranoid, Stop> {
+/// Holds the setting together with other tests, or skips the test if it may not be set.
+pub(super) fn at_paranoid(value: i32) -> Result<Arc<Paranoid>, Stop> {
     if !sys::is_root() {
         return skip(format_args!("needs root, to set perf_event_paranoid to {value}"));
     }
-    Ok(Paranoid::hold(value)?)
+    Ok(Paranoid::share(value)?)
 }
 
 fn plain_at_2(test: &Context<'_>) -> Verdict {

@@ -16,10 +16,10 @@ use super::spare::watched;
 use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("functions_have_their_share_of_time", shares).quick().in_pairs(SHARES),
-    Test::new("threads_have_their_names_and_shares", threads).quick().in_pairs(SHARES),
+    Test::new("functions_have_their_share_of_time", shares).quick().in_pairs(SHARES).everywhere(),
+    Test::new("threads_have_their_names_and_shares", threads).quick().in_pairs(SHARES).everywhere(),
     Test::new("rust_threads_have_their_names_and_shares", rust_threads).in_pairs(SHARES),
-    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick().in_pairs(SHARES),
+    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick().in_pairs(SHARES).everywhere(),
     Test::new("exec_keeps_what_was_and_takes_the_last_name", exec_chain).in_pairs(SHARES),
     Test::new("a_renamed_process_keeps_both_of_its_names", renamed).in_pairs(SHARES),
     Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program).in_pairs(SHARES),

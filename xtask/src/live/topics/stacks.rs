@@ -9,7 +9,10 @@ use super::recorded::Recorded;
 use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick().in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares"))
+        .quick()
+        .in_pairs(SHARES)
+        .everywhere(),
     Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")).in_pairs(SHARES),
     Test::new("stacks_begin_at_start_with_frame_pointers", |test| roots(test, "shares-fp")).in_pairs(SHARES),
     Test::new("stacks_begin_at_start_by_frame_pointers_alone", |test| roots(test, "shares-fp-no-cfi"))
@@ -49,7 +52,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("thread_stacks_begin_where_threads_do", |test| thread_roots(test, "threads")).in_pairs(SHARES),
     Test::new("thread_stacks_have_roots_with_frame_pointers", |test| thread_roots(test, "threads-fp"))
         .in_pairs(SHARES),
-    Test::new("callers_are_in_order", callers_in_order).quick().in_pairs(SHARES),
+    Test::new("callers_are_in_order", callers_in_order).quick().in_pairs(SHARES).everywhere(),
     Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)).in_pairs(SHARES),
     Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300))
         .quick()

@@ -7,14 +7,14 @@ use super::permissions::at_paranoid;
 use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_commands_functions_are_shown_until_q", command).quick(),
+    Test::new("a_commands_functions_are_shown_until_q", command).quick().everywhere(),
     Test::new("a_process_is_watched_by_thread_and_left_alone", attached),
     Test::new("signals_restore_the_terminal_and_end_commands", terminated),
     Test::new("several_processes_are_watched_together", several),
     Test::new("an_ended_command_can_still_be_looked_at", ended),
     Test::new("a_command_that_fails_is_not_silent", failed),
     Test::new("a_commands_output_does_not_disturb_the_screen", output),
-    Test::new("batches_are_tables_of_the_right_shares", batch).quick().in_pairs(SHARES),
+    Test::new("batches_are_tables_of_the_right_shares", batch).quick().in_pairs(SHARES).everywhere(),
     Test::new("waits_are_shown_while_they_last", waits).quick().in_pairs(SHARES),
     Test::new("a_plain_user_sees_where_threads_wait", waits_of_plain_user).in_pairs(SHARES),
     Test::new("a_missing_command_leaves_the_terminal_alone", not_there),

@@ -14,12 +14,11 @@ use super::viewer::ViewerServer;
 use super::{permissions, rules};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick().in_pairs(SHARES),
-    Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user).in_pairs(SHARES),
+    Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick().in_pairs(SHARES).everywhere(),
     Test::new("ptrace_shows_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time).in_pairs(SHARES),
     Test::new("no_thread_is_in_two_places_at_once", one_place).in_pairs(SHARES),
-    Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES),
+    Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES).everywhere(),
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
     Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
     Test::new("root_reads_tracepoints_that_are_not_mounted", tracefs_not_mounted).in_pairs(SHARES),
@@ -72,11 +71,6 @@ pub(super) fn share(report: &Value, function: &str) -> f64 {
 
 fn reasons(test: &Context<'_>) -> Verdict {
     check_reasons(test, &record(test, |call| call)?)
-}
-
-fn reasons_of_plain_user(test: &Context<'_>) -> Verdict {
-    let _held = permissions::at_paranoid(2)?;
-    check_reasons(test, &record(test, Invocation::by_plain_user)?)
 }
 
 fn reasons_by_ptrace(test: &Context<'_>) -> Verdict {
