@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nyquist_fuzz::mutation::{Dice, mutate};
 use nyquist_fuzz::targets;
+use nyquist_test_support::mutation::{Dice, mutate};
 
 /// How long one input may take. Time stays in proportion to the input, which is short.
 const MAX_TIME: Duration = Duration::from_secs(10);

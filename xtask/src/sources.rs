@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 /// The folders with source files, below the root.
-const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
+const FOLDERS: [&str; 4] = ["crates", "fuzz", "test-support", "xtask"];
 
 /// The live tests.
 const LIVE_TOPICS: &str = "xtask/src/live/topics";

@@ -1,11 +1,9 @@
 //! Files of traces: which events they have, in which order, and what damage does.
 
-pub mod made_trace;
-
-use made_trace::{Buffer, Header};
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{Compression, FileError, FileReader};
 use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, PdbId, Process, Thread, Volume, decode};
+use nyquist_test_support::made_trace::{self, Buffer, Header};
 use std::io::Cursor;
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use nyquist_formats::{Format, ProcessLabels, as_named, otlp, parquet, perfetto, read};
-use nyquist_fuzz::{art_trace, jfr_recording, nettrace, sysprof};
+use nyquist_test_support::{art_trace, jfr_recording, nettrace, sysprof};
 
 use super::corpus::write;
 

@@ -128,7 +128,8 @@ mod tests {
     fn roots() -> Vec<(String, PathBuf, &'static str)> {
         let crates = fs::read_dir(crate::paths::root().join("crates")).unwrap();
         let crates = crates.map(|folder| folder.unwrap().path());
-        let folders = crates.chain(["fuzz", "xtask"].map(|name| crate::paths::root().join(name)));
+        let folders =
+            crates.chain(["fuzz", "test-support", "xtask"].map(|name| crate::paths::root().join(name)));
         let roots = folders.flat_map(|folder| {
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
             ["lib.rs", "main.rs"].map(|root| (name.clone(), folder.join("src"), root))

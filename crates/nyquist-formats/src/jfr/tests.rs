@@ -2,14 +2,10 @@
 
 use nyquist_profile::{Measure, Profile, Unit};
 
-#[path = "../../tests/jfr_recording/mod.rs"]
-#[expect(unreachable_pub, reason = "the seeds of the fuzz targets are made by it, too")]
-mod jfr_recording;
-
 use super::{read, read_value};
 use crate::error::Note;
 use crate::test_profile::{stacks_of, waits_of};
-use jfr_recording::{EXECUTION, SETTING, WALL, Writer, chunk, events};
+use nyquist_test_support::jfr_recording::{EXECUTION, SETTING, WALL, Writer, chunk, events};
 
 fn counts(name: &str, unit: Unit) -> Measure {
     Measure { name: name.into(), unit }

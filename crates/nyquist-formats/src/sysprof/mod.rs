@@ -4,7 +4,7 @@
 //! addresses, process and place of the name, which ends with zeros).
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -9,11 +9,7 @@ use anyhow::Context as _;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::test::Test;
-use made_trace::{Buffer, Header};
-
-#[path = "../../../../crates/nyquist-etw/tests/made_trace/mod.rs"]
-#[allow(dead_code, unreachable_pub, reason = "tests of crates use it, too, and more of it")]
-mod made_trace;
+use nyquist_test_support::made_trace::{self, Buffer, Header};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_trace_of_windows_shows_functions", functions).quick(),

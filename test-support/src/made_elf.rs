@@ -1,7 +1,7 @@
 //! ELF files with arbitrary sections, for tests of files that no compiler writes.
 
 /// An ELF file for x86_64 with these sections, without segments.
-pub(crate) fn made_elf<const N: usize>(sections: [(&str, &[u8]); N]) -> Vec<u8> {
+pub fn made_elf<const N: usize>(sections: [(&str, &[u8]); N]) -> Vec<u8> {
     let mut names = vec![0];
     let mut file = vec![0; 64];
     let mut headers = vec![0; 64];

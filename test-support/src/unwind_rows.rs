@@ -5,18 +5,18 @@ use nyquist_object::Architecture;
 use nyquist_unwind::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// gimli's reader of a section.
-pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
+pub type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
 const RBP: gimli::Register = gimli::Register(6);
 const RSP: gimli::Register = gimli::Register(7);
 const RIP: gimli::Register = gimli::Register(16);
 
 /// The vendor whose instructions are in the files of an architecture.
-pub(crate) fn vendor(architecture: Architecture) -> gimli::Vendor {
+pub fn vendor(architecture: Architecture) -> gimli::Vendor {
     if architecture == Architecture::Aarch64 { gimli::Vendor::AArch64 } else { gimli::Vendor::Default }
 }
 
 /// Whether the rule is equivalent to the row. A slow rule is correct if no other rule can express the row.
-pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
+pub fn agrees<'a, U: UnwindSection<Slice<'a>>>(
     architecture: Architecture,
     rule: Rule,
     row: &UnwindTableRow<usize>,

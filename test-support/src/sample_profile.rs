@@ -10,7 +10,7 @@ use nyquist_profile::{
 };
 
 /// A profile with two processes, three threads, inlined frames, markers of every phase and a counter.
-pub(crate) fn sample_profile() -> Profile {
+pub fn sample_profile() -> Profile {
     let mut builder = ProfileBuilder::new(sample_meta());
     let user = builder.add_category(well_known::USER, CategoryColor::Yellow);
     let kernel = builder.add_category(well_known::KERNEL, CategoryColor::Orange);
@@ -205,7 +205,7 @@ fn add_counter(builder: &mut ProfileBuilder, thread: ThreadIndex) {
 
 /// The whole content of a profile as text in which every id is resolved. Equal texts mean profiles that
 /// are equal for users.
-pub(crate) fn describe(profile: &Profile) -> String {
+pub fn describe(profile: &Profile) -> String {
     let mut text = format!("{:?}\n{:?}\n{:?}\n", profile.meta(), profile.libs(), profile.categories());
     writeln!(text, "{:?}\n{:?}\n{:?}", profile.marker_schemas(), profile.processes(), profile.counters())
         .unwrap();

@@ -9,17 +9,17 @@ use crate::random::{Random, mix};
 
 /// The size of a profile.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// The number of samples.
-    pub(crate) samples: usize,
+    pub samples: usize,
     /// The number of threads; every eighth begins a process.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// The number of functions.
-    pub(crate) functions: usize,
+    pub functions: usize,
     /// The least number of stacks, each a node of the tree of all stacks.
-    pub(crate) stacks: usize,
+    pub stacks: usize,
     /// Different seeds give different profiles of the same shape.
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 /// The depths of stacks at every twentieth, then at 99 % and at the maximum. They are those of a recording of
@@ -32,7 +32,7 @@ const LIBS: usize = 40;
 const INTERVAL: u64 = 1_000_000;
 
 /// Generates a profile of about that shape. The numbers of samples, threads and functions are exact.
-pub(crate) fn generate(shape: &Shape) -> Profile {
+pub fn generate(shape: &Shape) -> Profile {
     let mut maker = Maker::new(shape);
     let leaves = maker.stacks(shape.stacks);
     maker.samples(shape, &leaves);
