@@ -144,7 +144,7 @@ impl Maker {
         let mut samples = Samples::with_capacity(count);
         let mut time = 0;
         while samples.len() < count {
-            let number = self.random.next();
+            let number = self.random.number();
             let off_cpu = number.is_multiple_of(50);
             let weight = if off_cpu { 1 + u64::from((number >> 8) as u32 % 100) } else { 1 };
             time += INTERVAL * weight + number % 1000;

@@ -122,7 +122,7 @@ fn cpus(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        cpus.extend(first.parse().ok()?..=last.parse().ok()?);
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
     }
     (!cpus.is_empty()).then_some(cpus)
 }

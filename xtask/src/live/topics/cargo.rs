@@ -1,7 +1,6 @@
 //! `cargo nyquist`: the build, the chosen target and the recorded program are compared with those of `cargo`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
