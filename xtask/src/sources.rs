@@ -1,5 +1,5 @@
-//! Checks of all source files: each says its purpose first, is short, is `mod.rs` if it is the root of a folder, and has
-//! tests with short names and limits with usual names.
+//! Checks of all source files: each says its purpose first, is short, is `mod.rs` if it is the root of a folder, and
+//! has tests with short names and limits with usual names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ const MAX_LINES: usize = 500;
 
 /// The most lines of a file of tests.
 const MAX_TEST_LINES: usize = 700;
+
+/// The most characters of a comment's line.
+const MAX_COMMENT_LEN: usize = 120;
 
 /// The most characters of a test's name.
 const MAX_TEST_NAME_LEN: usize = 45;
@@ -88,6 +91,11 @@ fn faults_of(text: &str) -> Vec<String> {
     if lines > most {
         faults.push(format!("{lines} lines before its tests are more than {most}"));
     }
+    let long_comments = text.lines().zip(1..).filter(|(line, _)| is_long_comment(line));
+    faults.extend(
+        long_comments
+            .map(|(_, number)| format!("the comment of line {number} is over {MAX_COMMENT_LEN} characters")),
+    );
     let too_long = test_names(text).filter(|name| name.len() > MAX_TEST_NAME_LEN);
     faults.extend(too_long.map(|name| format!("{name} has {} characters", name.len())));
     faults.extend(
@@ -104,6 +112,11 @@ fn sleeps_without_reason(text: &str) -> impl Iterator<Item = usize> {
         line.contains("thread::sleep(") && !above.trim_start().starts_with("// ")
     });
     faults.map(|(_, number)| number)
+}
+
+/// Whether a line is a comment that is too long, and not an address that cannot be wrapped.
+fn is_long_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//") && line.chars().count() > MAX_COMMENT_LEN && !line.contains("://")
 }
 
 /// The constants that are limits and whose names do not say so in the usual way.
@@ -174,6 +187,14 @@ mod tests {
         }
         let others = ["const MAX_LINES: usize = 1;", "// A const MOST: one.", "const ALMOST: bool = true;"];
         assert_eq!(others.map(|line| faults(line).len()), [0; 3]);
+    }
+
+    #[test]
+    fn comments_have_at_most_120_characters() {
+        let line = |count: usize| format!("    // {}", "x".repeat(count - 7));
+        assert_eq!([120, 121].map(|count| faults_of(&format!("//! It.\n{}", line(count))).len()), [0, 1]);
+        assert!(!is_long_comment(&format!("// https://{}", "x".repeat(120))));
+        assert!(!is_long_comment(&"x".repeat(130)));
     }
 
     #[test]

@@ -185,8 +185,8 @@ fn events_say_what_is_documented() {
     assert_eq!(decoded(buffer), expected.map(|event| format!("{event:?}")));
 }
 
-/// Version 0, as the classes `Process_V0`, `Thread_V0` and `Image_V0` are documented: numbers of processes are as wide as
-/// pointers, threads come before their process, and an image is of the process that the event's header states.
+/// Version 0, as the classes `Process_V0`, `Thread_V0` and `Image_V0` are documented: numbers of processes are as wide
+/// as pointers, threads come before their process, and an image is of the process that the event's header states.
 #[test]
 fn the_oldest_events_have_their_processes() {
     let (pid, tid, parent) = (100_u32, 104_u32, 4_u32);

@@ -24,7 +24,8 @@ mod work {
     /// The exit code of the program.
     pub(crate) const CODE: u32 = 300;
 
-    /// Uses an amount of CPU time. Two copies of the loop may differ in speed by a half, because of where they lie in memory.
+    /// Uses an amount of CPU time. Two copies of the loop may differ in speed by a half, because of where they lie in
+    /// memory.
     #[inline(never)]
     fn burn(units: u64) -> u64 {
         let mut value = 1_u64;

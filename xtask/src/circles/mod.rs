@@ -1,7 +1,7 @@
 //! A check of all crates: no files of a crate need each other in a circle, on any system, and no folders.
 //!
-//! A file needs the files that have what its paths name, behind all re-exports. A bare name is such a path, too, if it was
-//! imported. A module's name alone, and the re-export of an item of a module below, need nothing.
+//! A file needs the files that have what its paths name, behind all re-exports. A bare name is such a path, too, if it
+//! was imported. A module's name alone, and the re-export of an item of a module below, need nothing.
 
 mod reader;
 

@@ -1,4 +1,5 @@
-//! Compares every row of every FDE of the files given with gimli's evaluation, read at once and read on the way. Fails on any difference.
+//! Compares every row of every FDE of the files given with gimli's evaluation, read at once and read on the way. Fails
+//! on any difference.
 
 use anyhow::{Context, Result, ensure};
 use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, LittleEndian, UnwindContext, UnwindSection};

@@ -26,6 +26,8 @@ pub(crate) enum Condition {
 
 /// The conditions that the runner applies to a test.
 pub(crate) const AS_STARTED: &[Condition] = &[Condition::AsStarted];
+/// The conditions that the runner applies to a test that needs the rights of whoever runs the tests.
+pub(crate) const ON_BUSY_CPU: &[Condition] = &[Condition::AsStarted, Condition::BusyCpu];
 /// The conditions that the runner applies to a test of what all users need.
 pub(crate) const EVERYWHERE: &[Condition] = &[Condition::AsStarted, Condition::PlainUser, Condition::BusyCpu];
 

@@ -1,4 +1,5 @@
-//! Follows a page: runs its commands one after another, and compares the form of what they print with what the page shows.
+//! Follows a page: runs its commands one after another, and compares the form of what they print with what the page
+//! shows.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +54,8 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Runs every command of a page in a folder of the test. `adapt` may add to a command what the page's reader does not see.
+/// Runs every command of a page in a folder of the test. `adapt` may add to a command what the page's reader does not
+/// see.
 pub(crate) fn follow(
     test: &Context<'_>,
     page: &str,
@@ -94,7 +96,8 @@ fn differences(shown: &[&str], printed: &str) -> Vec<String> {
     missing.chain(extra).collect()
 }
 
-/// A line without what differs from run to run: numbers, units and paths. `None` of a row of a table, and of lines by chance.
+/// A line without what differs from run to run: numbers, units and paths. `None` of a row of a table, and of lines by
+/// chance.
 fn form(line: &str) -> Option<String> {
     let first = line.trim().chars().next()?;
     let is_row = first.is_ascii_digit()

@@ -1,8 +1,9 @@
-//! A live test: what it runs, in which conditions, and beside which other tests it may run. A topic has tests of one subject.
+//! A live test: what it runs, in which conditions, and beside which other tests it may run. A topic has tests of one
+//! subject.
 
 use std::time::Duration;
 
-use super::condition::{AS_STARTED, Condition, EVERYWHERE};
+use super::condition::{AS_STARTED, Condition, EVERYWHERE, ON_BUSY_CPU};
 use super::context::Context;
 use super::expect::Verdict;
 
@@ -54,6 +55,11 @@ impl Test {
     /// Makes the test run by a plain user and on a busy CPU, too.
     pub(crate) const fn everywhere(self) -> Self {
         Self { conditions: EVERYWHERE, ..self }
+    }
+
+    /// Makes the test run on a busy CPU, too.
+    pub(crate) const fn on_busy_cpu(self) -> Self {
+        Self { conditions: ON_BUSY_CPU, ..self }
     }
 
     /// Makes the test run beside at most one other, for this reason. A measured number that is out of bounds

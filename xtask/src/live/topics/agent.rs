@@ -171,7 +171,8 @@ fn sends_otlp(test: &Context<'_>) -> Verdict {
         expect(profile["labels"]["host.name"].as_str().is_some_and(|host| !host.is_empty()), "no host")?;
         time += profile["sum"].as_u64().unwrap_or_default() * 5;
     }
-    // In each turn the program is 125 ms without alpha, which are 25 samples. On a busy machine a window may have no more.
+    // In each turn the program is 125 ms without alpha, which are 25 samples. On a busy machine a window may have no
+    // more.
     let of_many = profiles.iter().filter(|profile| profile["sum"].as_u64() > Some(30));
     let without_alpha = of_many.filter(|profile| profile["functions"]["alpha"].as_u64().is_none());
     expect_eq("profiles without alpha", without_alpha.count(), 0)?;

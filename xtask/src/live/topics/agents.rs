@@ -1,4 +1,5 @@
-//! docs/agents: the calls that lead from "it is slow" and "it waits" to a line, and the server of the Model Context Protocol.
+//! docs/agents: the calls that lead from "it is slow" and "it waits" to a line, and the server of the Model Context
+//! Protocol.
 
 use std::fs;
 use std::path::Path;

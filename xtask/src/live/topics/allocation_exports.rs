@@ -159,8 +159,8 @@ fn folded(test: &Context<'_>) -> Verdict {
     expect_contains("the refusal", &refused.stderr, "temporary")
 }
 
-/// By the front end's rules: one balanced table for a process, in which each free comes after the allocation of the same
-/// address. What is left is retained.
+/// By the front end's rules: one balanced table for a process, in which each free comes after the allocation of the
+/// same address. What is left is retained.
 fn native_allocations(test: &Context<'_>) -> Verdict {
     for version in ["66", "49"] {
         let recorded = recorded(test, &["--profile-version", version])?;

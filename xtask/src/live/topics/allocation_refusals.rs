@@ -1,5 +1,5 @@
-//! Programs whose allocations cannot be recorded: a sentence says why, CPU time is recorded all the same, and the program
-//! works as it does alone.
+//! Programs whose allocations cannot be recorded: a sentence says why, CPU time is recorded all the same, and the
+//! program works as it does alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

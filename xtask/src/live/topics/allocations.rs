@@ -169,8 +169,8 @@ fn of_musl(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A program that wraps its allocator, linked dynamically and statically. It is built without cargo: the crate depends on no
-/// other.
+/// A program that wraps its allocator, linked dynamically and statically. It is built without cargo: the crate depends
+/// on no other.
 fn wrapped(test: &Context<'_>) -> Verdict {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let library = test.path("libnyquist_alloc.rlib").display().to_string();

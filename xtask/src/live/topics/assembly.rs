@@ -32,8 +32,8 @@ fn assembly(test: &Context<'_>, workload: &str) -> Verdict {
     Ok(())
 }
 
-/// Without symbols, a stack that is not sure is cut. None has a caller's caller in place of the caller: of the program itself
-/// there are four frames, from `_start` to the assembly.
+/// Without symbols, a stack that is not sure is cut. None has a caller's caller in place of the caller: of the program
+/// itself there are four frames, from `_start` to the assembly.
 fn stripped_assembly(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["assembly-stripped", "600"]).run_well()?;
     let profile = &recorded.profile;

@@ -1,4 +1,5 @@
-//! The commands that the documents show: each one runs, on a program, a process and profiles of the names that the documents use.
+//! The commands that the documents show: each one runs, on a program, a process and profiles of the names that the
+//! documents use.
 //!
 //! They take minutes, so each of two turns has every other one. Those that the last commit has changed run always.
 

@@ -1,4 +1,5 @@
-//! ClickHouse and Spark over 1,000 profiles: the recipes of `docs/fleet` give what DuckDB's do, and sums are those of the report.
+//! ClickHouse and Spark over 1,000 profiles: the recipes of `docs/fleet` give what DuckDB's do, and sums are those of
+//! the report.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -160,8 +161,8 @@ fn without_limit(recipe: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// 1,000 profiles in the folder `profiles`: of 100 hosts, on two days, of two versions of a service. The folder `one` has
-/// the same of one host, for the report.
+/// 1,000 profiles in the folder `profiles`: of 100 hosts, on two days, of two versions of a service. The folder `one`
+/// has the same of one host, for the report.
 fn make_profiles(test: &Context<'_>) -> Verdict {
     let versions = [recorded_tables(test, "1", "v1")?, recorded_tables(test, "2", "v2")?];
     let one = test.path("one/date=2026-01-01/host=all");

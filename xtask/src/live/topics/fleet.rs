@@ -1,4 +1,5 @@
-//! The recipes of docs/fleet.md, each run by DuckDB over tables of three hosts and two versions; and the files of packaging.
+//! The recipes of docs/fleet.md, each run by DuckDB over tables of three hosts and two versions; and the files of
+//! packaging.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Recordings that are controlled while they run: the last part that is kept, pauses, saves on request and by triggers, and
-//! `nyquist ctl`. The program does what files of a folder say, so each test waits for states and not for times.
+//! Recordings that are controlled while they run: the last part that is kept, pauses, saves on request and by triggers,
+//! and `nyquist ctl`. The program does what files of a folder say, so each test waits for states and not for times.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -307,8 +307,8 @@ fn read_in_background(shell: &mut Shell<'_>) -> Verdict {
     shell.say("kill -KILL %1")?;
     let queried_at = shell.seen;
     shell.running.wait_until("the job to be killed", || matches!(state(pid), 'Z' | '?'))?;
-    // A shell that waits for input reports the end of a job only with the next line. On a busy machine, bash may miss the
-    // signal of the end while it handles that of the stop. Then it takes the end with that of its next child.
+    // A shell that waits for input reports the end of a job only with the next line. On a busy machine, bash may miss
+    // the signal of the end while it handles that of the stop. Then it takes the end with that of its next child.
     let end = Instant::now() + MAX_REPORT_DELAY;
     while Instant::now() < end {
         shell.say("/bin/true; jobs; echo queried=$?.")?;

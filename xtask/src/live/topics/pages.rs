@@ -1,4 +1,5 @@
-//! The pages that take a program from slow to fast, and those that show answers: their commands run, and print what they show.
+//! The pages that take a program from slow to fast, and those that show answers: their commands run, and print what
+//! they show.
 
 use std::fs;
 use std::path::PathBuf;

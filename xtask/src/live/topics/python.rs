@@ -22,7 +22,8 @@ pub(super) const TESTS: &[Test] = &[
 /// The profiler that is advised for versions without names for profilers.
 const PY_SPY: Package = Package { name: "py-spy", version: "0.4.3" };
 
-/// Computes for half a second. With a path, it is asked for names first, computes until it is ended, and makes the file there.
+/// Computes for half a second. With a path, it is asked for names first, computes until it is ended, and makes the file
+/// there.
 const PROGRAM: &str = "#!/usr/bin/env python3
 import sys, time
 def spin(until):

@@ -1,5 +1,5 @@
-//! Files that their owner swaps while nyquist, as root, uses them: what was parsed is what the kernel gets. Programs say
-//! themselves when their code changes.
+//! Files that their owner swaps while nyquist, as root, uses them: what was parsed is what the kernel gets. Programs
+//! say themselves when their code changes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};

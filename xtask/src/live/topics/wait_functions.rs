@@ -1,4 +1,5 @@
-//! `record --off-cpu`: what threads wait for by the functions of their runtimes, which all wait by the same system call.
+//! `record --off-cpu`: what threads wait for by the functions of their runtimes, which all wait by the same system
+//! call.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The workflows of continuous integration, and the one that a page shows to readers: a linter reads them, and the scripts of the
-//! page's run.
+//! The workflows of continuous integration, and the one that a page shows to readers: a linter reads them, and the
+//! scripts of the page's run.
 
 use std::fs;
 use std::path::Path;
@@ -78,7 +78,8 @@ fn page_is_correct(test: &Context<'_>) -> Verdict {
     expect(found.is_empty(), format_args!("{found}"))
 }
 
-/// The scripts of a workflow's steps, in their order: what follows `run:` on its line, or the deeper lines behind `run: |`.
+/// The scripts of a workflow's steps, in their order: what follows `run:` on its line, or the deeper lines behind
+/// `run: |`.
 fn scripts(workflow: &str) -> Vec<String> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = workflow.lines().collect();
