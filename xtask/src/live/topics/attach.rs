@@ -398,7 +398,7 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
 /// nothing but switch.
 fn switching(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
-    let (go, steps) = (test.fresh("go"), test.workload("steps"));
+    let (go, steps) = (test.fresh("begin"), test.workload("steps"));
     let waits =
         format!("while [ ! -e {} ]; do sleep 0.3; done; exec {} blocks 20000", go.display(), steps.display());
     let script = format!("({waits}) & echo $!; wait; times");

@@ -270,7 +270,7 @@ fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
 
 /// A call that runs the three threads, which do not have to wait.
 fn counted_threads<'a>(test: &'a Context<'_>, options: &[&str]) -> Result<Invocation<'a>, anyhow::Error> {
-    let go = test.path("go");
+    let go = test.path("begin");
     std::fs::write(&go, "")?;
     let call =
         test.nyquist(&["stat", "--json", "--per-thread", "-e", "task-clock,page-faults"]).args(options);
