@@ -38,9 +38,15 @@ fn main() {
     let parked = start("parks", thread::park);
     let theirs = Arc::clone(&barrier);
     add(start("barrier", move || drop(theirs.wait())));
-    add(start("first", move || ONCE.call_once(|| thread::sleep(time))));
+    let (begins, has_begun) = channel();
+    add(start("first", move || {
+        ONCE.call_once(|| {
+            begins.send(()).unwrap();
+            thread::sleep(time);
+        });
+    }));
     // The thread that initializes comes first.
-    thread::sleep(Duration::from_millis(20));
+    has_begun.recv().unwrap();
     add(start("once", || ONCE.call_once(|| ())));
     add(start("joins", move || start("sleeps", move || thread::sleep(time)).join().unwrap()));
     thread::sleep(time);

@@ -24,7 +24,7 @@ export interface Summary {
   kernel_weight: number;
   /** How many samples the kernel dropped */
   lost_samples: number;
-  /** What weights count: `CPU time`, `waiting` with `--off-cpu`, or what another tool's profile counts, as `inuse_space` */
+  /** What weights count: `CPU time`, `waiting` with `--off-cpu`, or another tool's measure, as `inuse_space` */
   measure: string;
   /** The weight of threads that slept or ended before a sample came, or whose samples were lost */
   not_sampled_weight: number;
@@ -382,7 +382,7 @@ export interface WaitRow {
   stacks?: WaitStack[];
   /** How long they took */
   total_ns: number;
-  /** Threads that ended the waits, and how long these were; `an interrupt` for timers and devices. Root's recordings have them */
+  /** Threads that ended the waits, and their durations; `an interrupt` for timers and devices. Root alone has them */
   woken_by: WaitThread[];
 }
 

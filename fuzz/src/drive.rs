@@ -1,7 +1,7 @@
 //! One target over its known inputs, and over changes of them until the time is up.
 //!
-//! The input that is being tried is in a file, so that it is there whatever ends the process: a panic, a signal, too much memory, or
-//! the watch over the time that one input may take.
+//! The input that is being tried is in a file, so that it is there whatever ends the process: a panic, a signal, too
+//! much memory, or the watch over the time that one input may take.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nyquist_fuzz::mutation::{Dice, mutate};
 use nyquist_fuzz::targets;
+use nyquist_test_support::mutation::{Dice, mutate};
 
 /// How long one input may take. Time stays in proportion to the input, which is short.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -20,8 +20,8 @@ const MAX_TIME: Duration = Duration::from_secs(10);
 /// The length of an input at most.
 const MAX_BYTES: usize = 100_000;
 
-/// Runs a target for some seconds, first over what is in the repository, then over what was made, of which it tries no more than
-/// `most`.
+/// Runs a target for some seconds, first over what is in the repository, then over what was made, of which it tries no
+/// more than `most`.
 pub(crate) fn run(name: &str, seconds: &str, seed: &str, most: &str) -> Result<(), String> {
     let target = targets::find(name).ok_or_else(|| format!("there is no fuzz target {name}"))?;
     let (Ok(seconds), Ok(seed), Ok(most)) = (seconds.parse(), seed.parse(), most.parse()) else {

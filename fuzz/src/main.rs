@@ -1,4 +1,5 @@
-//! Runs the fuzz targets without instrumentation, on any compiler: `fuzz-driver seeds | list | run TARGET SECONDS SEED INPUTS`.
+//! Runs the fuzz targets without instrumentation, on any compiler:
+//! `fuzz-driver seeds | list | run TARGET SECONDS SEED INPUTS`.
 
 mod drive;
 mod seeds;

@@ -3,9 +3,7 @@
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 
-#[path = "../../crates/nyquist-profile/tests/firefox/support.rs"]
-#[allow(dead_code, missing_docs)]
-mod support;
+use nyquist_test_support::sample_profile as support;
 
 /// The versions that are written.
 pub const VERSIONS: [FormatVersion; 2] = [FormatVersion::V49, FormatVersion::V66];

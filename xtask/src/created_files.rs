@@ -1,5 +1,5 @@
-//! The places in the code that create, open for writing, rename or give away files. Each has a reason in the table here. An
-//! output goes through `crates/nyquist/src/output`, which follows no other user's links.
+//! The places in the code that create, open for writing, rename or give away files. Each has a reason in the table
+//! here. An output goes through `crates/nyquist/src/output`, which follows no other user's links.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
-//! The commands that the documents show: where each is, and whether a test runs it. One that no test runs has its reason beside
-//! it: `<!-- not run: REASON -->` before a block, or at the end of a line. `<!-- all run by TOPIC -->` and `<!-- all not run: REASON -->`
-//! are of all blocks behind it, the latter also of sentences.
+//! The commands that the documents show: where each is, and whether a test runs it. One that no test runs has its
+//! reason beside it: `<!-- not run: REASON -->` before a block, or at the end of a line. `<!-- all run by TOPIC -->`
+//! and `<!-- all not run: REASON -->` are of all blocks behind it, the latter also of sentences.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -162,8 +162,8 @@ fn block_at<'a, 't>(lines: &'a [&'t str], at: usize) -> (Option<&'a [&'t str]>, 
     (Some(&lines[at..at + length]), at + length)
 }
 
-/// The commands of a block, with the numbers of their lines in it. In a block with `$`, these are the lines that begin with it. A loop
-/// is one command.
+/// The commands of a block, with the numbers of their lines in it. In a block with `$`, these are the lines that begin
+/// with it. A loop is one command.
 fn block_commands(block: &[&str]) -> Vec<(usize, String)> {
     let has_prompt = block.iter().any(|line| line.trim_start().starts_with("$ "));
     let (mut found, mut number) = (Vec::new(), 0);
@@ -231,7 +231,7 @@ mod tests {
                 Mark::None => Some("is neither run by a test nor marked as not run"),
                 Mark::NotRun(reason) => (reason.len() < 8).then_some("is not run without a reason"),
                 Mark::RunBy(name) => {
-                    let is_known = name == "commands" || TOPICS.iter().any(|(topic, _)| topic == name);
+                    let is_known = name == "commands" || TOPICS.iter().any(|topic| topic.name == name);
                     (!is_known).then_some("is run by no test of this name")
                 }
             };

@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::sources::sources;
 
 /// The folders with source files, below the root.
-const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
+const FOLDERS: [&str; 4] = ["crates", "fuzz", "test-support", "xtask"];
 
 /// Words that are no identifiers, with what the field says.
 const REPLACED: [(&str, &str); 7] = [

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::live::made_recording::MadeRecording;
+use crate::live::harness::made_recording::MadeRecording;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{builds, paths};

@@ -22,8 +22,6 @@ mod live;
 mod macos;
 mod many_functions;
 mod mutate;
-#[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
-mod mutation;
 mod oracle;
 mod packages;
 mod packaging;

@@ -27,7 +27,7 @@ pub(crate) fn run(ci: bool) -> Result<bool> {
     let folder = crate::paths::target().join("packaging");
     forget(&folder)?;
     let mut pack = cargo(&["package", "--workspace", "--no-verify", "--quiet"]);
-    pack.args(["--exclude=xtask", "--exclude=nyquist-fuzz"]);
+    pack.args(["--exclude=xtask", "--exclude=nyquist-fuzz", "--exclude=nyquist-test-support"]);
     pack.arg("--target-dir").arg(&folder);
     if !ci {
         pack.arg("--allow-dirty");

@@ -1,5 +1,5 @@
-//! Checks of all source files: each says its purpose first, is short, is `mod.rs` if it is the root of a folder, and has
-//! tests with short names and limits with usual names.
+//! Checks of all source files: each says its purpose first, is short, is `mod.rs` if it is the root of a folder, and
+//! has tests with short names and limits with usual names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 /// The folders with source files, below the root.
-const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
+const FOLDERS: [&str; 4] = ["crates", "fuzz", "test-support", "xtask"];
+
+/// The live tests.
+const LIVE_TOPICS: &str = "xtask/src/live/topics";
 
 /// The most lines of a file before its tests.
 const MAX_LINES: usize = 500;
 
 /// The most lines of a file of tests.
 const MAX_TEST_LINES: usize = 700;
+
+/// The most characters of a comment's line.
+const MAX_COMMENT_LEN: usize = 120;
 
 /// The most characters of a test's name.
 const MAX_TEST_NAME_LEN: usize = 45;
@@ -31,6 +37,11 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
         if is_module_folder(&path.with_extension("")) {
             faults.push(format!("{place}: the root of a folder is its mod.rs"));
+        }
+        if path.starts_with(root.join(LIVE_TOPICS)) {
+            faults.extend(sleeps_without_reason(&text).map(|line| {
+                format!("{place}:{line}: a test waits for states; a time has its reason in a comment above")
+            }));
         }
         if allows_unsafe_code(&text) && !is_in_sys(&path) {
             faults.push(format!("{place}: unsafe code belongs into a module `sys`"));
@@ -80,6 +91,11 @@ fn faults_of(text: &str) -> Vec<String> {
     if lines > most {
         faults.push(format!("{lines} lines before its tests are more than {most}"));
     }
+    let long_comments = text.lines().zip(1..).filter(|(line, _)| is_long_comment(line));
+    faults.extend(
+        long_comments
+            .map(|(_, number)| format!("the comment of line {number} is over {MAX_COMMENT_LEN} characters")),
+    );
     let too_long = test_names(text).filter(|name| name.len() > MAX_TEST_NAME_LEN);
     faults.extend(too_long.map(|name| format!("{name} has {} characters", name.len())));
     faults.extend(
@@ -87,6 +103,20 @@ fn faults_of(text: &str) -> Vec<String> {
             .map(|name| format!("{name} is a limit, whose name begins with MAX_ or MIN_")),
     );
     faults
+}
+
+/// The numbers of the lines that sleep and have no comment above them.
+fn sleeps_without_reason(text: &str) -> impl Iterator<Item = usize> {
+    let pairs = text.lines().zip(text.lines().skip(1)).zip(2..);
+    let faults = pairs.filter(|((above, line), _)| {
+        line.contains("thread::sleep(") && !above.trim_start().starts_with("// ")
+    });
+    faults.map(|(_, number)| number)
+}
+
+/// Whether a line is a comment that is too long, and not an address that cannot be wrapped.
+fn is_long_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//") && line.chars().count() > MAX_COMMENT_LEN && !line.contains("://")
 }
 
 /// The constants that are limits and whose names do not say so in the usual way.
@@ -157,6 +187,21 @@ mod tests {
         }
         let others = ["const MAX_LINES: usize = 1;", "// A const MOST: one.", "const ALMOST: bool = true;"];
         assert_eq!(others.map(|line| faults(line).len()), [0; 3]);
+    }
+
+    #[test]
+    fn comments_have_at_most_120_characters() {
+        let line = |count: usize| format!("    // {}", "x".repeat(count - 7));
+        assert_eq!([120, 121].map(|count| faults_of(&format!("//! It.\n{}", line(count))).len()), [0, 1]);
+        assert!(!is_long_comment(&format!("// https://{}", "x".repeat(120))));
+        assert!(!is_long_comment(&"x".repeat(130)));
+    }
+
+    #[test]
+    fn sleeps_of_live_tests_have_a_reason() {
+        let lines =
+            |above: &str| sleeps_without_reason(&format!("{above}\n    thread::sleep(TIME);")).count();
+        assert_eq!((lines("    // It is to stay stopped."), lines("    stop();")), (0, 1));
     }
 
     #[test]

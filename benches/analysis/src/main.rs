@@ -1,18 +1,14 @@
 //! Makes a large profile and times every kind of question to it.
 
 mod files;
-#[path = "../../../crates/nyquist-analysis/tests/generated/generator.rs"]
-mod generator;
 mod questions;
-#[path = "../../../crates/nyquist-analysis/tests/generated/random.rs"]
-mod random;
 
 use std::time::{Duration, Instant};
 
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
 
-use generator::{Shape, generate};
+use nyquist_test_support::generator::{Shape, generate};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

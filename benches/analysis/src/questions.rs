@@ -8,7 +8,7 @@ use nyquist_analysis::{
 };
 use nyquist_profile::{CategoryId, FuncId, LibId, ProcessIndex, StackId, ThreadIndex};
 
-use crate::random::mix;
+use nyquist_test_support::random::mix;
 
 /// A kind of question.
 pub(crate) struct Question {

@@ -1,10 +1,11 @@
 //! What a span costs: `nyquist-tracing-bench none|registry|nyquist|chrome|tracy` prints nanoseconds a span.
 //!
-//! With `NYQUIST_MARKER_DIR` and `NYQUIST_TRACING_BENCH_ALONE` set, `nyquist` is the cost of the layer alone: this program empties its marker files itself.
-//! Under `nyquist record` the samples cost something as well.
+//! With `NYQUIST_MARKER_DIR` and `NYQUIST_TRACING_BENCH_ALONE` set, `nyquist` is the cost of the layer alone: this
+//! program empties its marker files itself. Under `nyquist record` the samples cost something as well.
 //!
-//! A span is made, entered, left and closed. It has no fields, and one with two fields is measured beside it. Spans come in
-//! bursts with pauses in which whoever listens takes them, so that what is measured is writing and not dropping.
+//! A span is made, entered, left and closed. It has no fields, and one with two fields is measured beside it. Spans
+//! come in bursts with pauses in which whoever listens takes them, so that what is measured is writing and not
+//! dropping.
 
 use std::fs::File;
 use std::hint::black_box;

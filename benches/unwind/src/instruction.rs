@@ -1,7 +1,7 @@
 //! What one instruction does to a frame, and where it leads.
 
-/// The frame before an instruction. Places are bytes below the canonical frame address, which is where the caller's stack pointer will be
-/// again.
+/// The frame before an instruction. Places are bytes below the canonical frame address, which is where the caller's
+/// stack pointer will be again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Where the stack pointer is; `None` after it was moved by what no instruction says.

@@ -11,8 +11,8 @@ const FUNCTION: u32 = 128;
 const CODE: u64 = 0x10_0000;
 const STACK: u64 = 0x7fff_0000_0000;
 
-/// What is common to all functions: version 1, `zR`, factors of 1 and -8, return address in column 16, addresses relative
-/// to where they stand; the CFA is at first 8 above the stack pointer, and the return address below it.
+/// What is common to all functions: version 1, `zR`, factors of 1 and -8, return address in column 16, addresses
+/// relative to where they stand; the CFA is at first 8 above the stack pointer, and the return address below it.
 const CIE: [u8; 24] =
     [20, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0];
 
@@ -101,7 +101,8 @@ pub fn space(module: Module, functions: u32) -> AddressSpace {
     space
 }
 
-/// Stacks of so many frames each, of the first functions of the module in a mixed order. The last return address is zero.
+/// Stacks of so many frames each, of the first functions of the module in a mixed order. The last return address is
+/// zero.
 pub fn stacks(count: u32, frames: u32, functions: u32) -> Vec<Stack> {
     (0..count).map(|number| stack(number, frames, functions)).collect()
 }

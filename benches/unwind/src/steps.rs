@@ -1,7 +1,7 @@
 //! Steps of this unwinder and of framehop from frames that the instructions themselves describe (`truth.rs`).
 //!
-//! Each word of the stack holds its own address and a distance more, so that where a return address and a frame pointer were read shows in what
-//! the steps lead to.
+//! Each word of the stack holds its own address and a distance more, so that where a return address and a frame pointer
+//! were read shows in what the steps lead to.
 
 use crate::instruction::State;
 use crate::known;

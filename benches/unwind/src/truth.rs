@@ -1,5 +1,5 @@
-//! What the instructions of a function do to its frame, by following them from the first one along every branch: an oracle for unwind
-//! information that shares nothing with it. Instructions are read as `llvm-objdump` prints them.
+//! What the instructions of a function do to its frame, by following them from the first one along every branch: an
+//! oracle for unwind information that shares nothing with it. Instructions are read as `llvm-objdump` prints them.
 
 use crate::instruction::{State, number};
 use crate::{a64, x64};

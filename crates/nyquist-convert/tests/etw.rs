@@ -1,14 +1,11 @@
 //! Converts handmade traces of Windows: whose the samples are, their stacks, images and weights.
 
-#[path = "../../nyquist-etw/tests/made_trace/mod.rs"]
-pub mod made_trace;
-
-use made_trace::{Buffer, Header};
 use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};
 use nyquist_convert::{Progress, Symbols, name_by_address, symbolicate};
 use nyquist_etw::file::FileReader;
 use nyquist_profile::{MarkerValue, Profile, StackId};
 use nyquist_symbols::{Finder, KernelError};
+use nyquist_test_support::made_trace::{self, Buffer, Header};
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 

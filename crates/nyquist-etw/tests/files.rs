@@ -1,11 +1,9 @@
 //! Files of traces: which events they have, in which order, and what damage does.
 
-pub mod made_trace;
-
-use made_trace::{Buffer, Header};
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{Compression, FileError, FileReader};
 use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, PdbId, Process, Thread, Volume, decode};
+use nyquist_test_support::made_trace::{self, Buffer, Header};
 use std::io::Cursor;
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
@@ -187,8 +185,8 @@ fn events_say_what_is_documented() {
     assert_eq!(decoded(buffer), expected.map(|event| format!("{event:?}")));
 }
 
-/// Version 0, as the classes `Process_V0`, `Thread_V0` and `Image_V0` are documented: numbers of processes are as wide as
-/// pointers, threads come before their process, and an image is of the process that the event's header states.
+/// Version 0, as the classes `Process_V0`, `Thread_V0` and `Image_V0` are documented: numbers of processes are as wide
+/// as pointers, threads come before their process, and an image is of the process that the event's header states.
 #[test]
 fn the_oldest_events_have_their_processes() {
     let (pid, tid, parent) = (100_u32, 104_u32, 4_u32);

@@ -1,5 +1,5 @@
-//! Recordings of the performance panel that Firefox had up to version 91: its markers and a profile of its sampler, of an
-//! older form than the Firefox Profiler's.
+//! Recordings of the performance panel that Firefox had up to version 91: its markers and a profile of its sampler, of
+//! an older form than the Firefox Profiler's.
 //!
 //! The members are those of `devtools/client/performance` in Firefox' sources; the tables are described in
 //! <https://github.com/firefox-devtools/profiler/blob/main/docs-developer/gecko-profile-format.md>.

@@ -135,8 +135,8 @@ impl Importer {
         }
     }
 
-    /// The thread with these ids, which is added if it is new. The first known name stays. Of very many threads, the last
-    /// ones are one.
+    /// The thread with these ids, which is added if it is new. The first known name stays. Of very many threads, the
+    /// last ones are one.
     pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let key = (name.pid.to_owned(), name.tid.to_owned());
         if let Some(&thread) = self.threads.get(&key) {

@@ -29,8 +29,8 @@ pub(crate) fn position(number: Option<f64>) -> Option<u32> {
     number.map(|number| number as u32).filter(|&number| number > 0)
 }
 
-/// Converts a number of units of `unit` nanoseconds, which is whole, to nanoseconds. A negative value, or one that is not a
-/// number, becomes 0.
+/// Converts a number of units of `unit` nanoseconds, which is whole, to nanoseconds. A negative value, or one that is
+/// not a number, becomes 0.
 pub(crate) fn nanoseconds(value: f64, unit: f64) -> u64 {
     // The product alone would lose bits of a long time's fraction.
     let whole = value.trunc();

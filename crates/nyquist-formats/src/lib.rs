@@ -158,8 +158,8 @@ pub fn read_requested(
     Ok(imported)
 }
 
-/// As [`read_value`], for a text in UTF-8 of a format that is [read in pieces](Format::is_read_in_pieces). It is never in
-/// memory as a whole.
+/// As [`read_value`], for a text in UTF-8 of a format that is [read in pieces](Format::is_read_in_pieces). It is never
+/// in memory as a whole.
 ///
 /// # Errors
 /// As for [`read_value`], and if the text cannot be read.

@@ -105,8 +105,8 @@ struct MetaInfo {
     app_package_name: String,
 }
 
-/// Reads the samples of an event: the `requested` one, or else the one of the most samples. The weight of a sample is its
-/// count of events, in nanoseconds for the clocks.
+/// Reads the samples of an event: the `requested` one, or else the one of the most samples. The weight of a sample is
+/// its count of events, in nanoseconds for the clocks.
 ///
 /// # Errors
 /// If it does not begin as a report, has no samples, or none of the requested event.

@@ -1,5 +1,5 @@
-//! The first file of a zip archive, which is how traces of Windows and .NET are passed on (`.etl.zip`). Their own file is
-//! the first one; behind it are files of symbols.
+//! The first file of a zip archive, which is how traces of Windows and .NET are passed on (`.etl.zip`). Their own file
+//! is the first one; behind it are files of symbols.
 //!
 //! The layout is that of APPNOTE.TXT of PKWARE, "Local file header".
 

@@ -17,8 +17,8 @@ pub enum Document {
 }
 
 /// The profile that was read from a file as a document of the Firefox Profiler: the file if it is one,
-/// otherwise `profile` converted, compressed with gzip. `file` is the file that was read, and not another one that is at its
-/// path now.
+/// otherwise `profile` converted, compressed with gzip. `file` is the file that was read, and not another one that is
+/// at its path now.
 ///
 /// # Errors
 /// [`InputError::Document`] if it cannot be converted.

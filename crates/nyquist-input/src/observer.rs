@@ -5,7 +5,8 @@ use nyquist_convert::{Progress, SymbolicatedProfile};
 use nyquist_symbols::Finder;
 use std::sync::Arc;
 
-/// Is notified of what happens while a file is read. All methods are called on the thread that reads, one after another.
+/// Is notified of what happens while a file is read. All methods are called on the thread that reads, one after
+/// another.
 pub trait ReadObserver {
     /// Something that the user should know.
     fn note(&self, note: Note);

@@ -20,8 +20,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// The prefix of a folder with the profiles of one host.
 const HOST: &str = "host=";
 
-/// The tables in a folder and in its folders by date and host (`KEY=VALUE`), which may be of one host only. Links are not followed, and
-/// hidden files are not read, because they are not complete.
+/// The tables in a folder and in its folders by date and host (`KEY=VALUE`), which may be of one host only. Links are
+/// not followed, and hidden files are not read, because they are not complete.
 ///
 /// # Errors
 /// [`io::ErrorKind::IsADirectory`] if there is no table; otherwise why they are not read here.

@@ -1,5 +1,6 @@
 //! Basic types of the other crates: the four kinds of address, and the identity of a module. It also translates
-//! mapped addresses to module-relative ones, maps ranges of addresses to values ([`RangeMap`]), and gives bounded access to the sections of object files.
+//! mapped addresses to module-relative ones, maps ranges of addresses to values ([`RangeMap`]), and gives bounded
+//! access to the sections of object files.
 //!
 //! This crate does not trust its input. A length field is compared with the number of existing bytes
 //! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read

@@ -416,7 +416,8 @@ mod tests {
         map
     }
 
-    /// The depth of the tree. Checks that all its parts have it, no part is empty or too large, and all say where they begin.
+    /// The depth of the tree. Checks that all its parts have it, no part is empty or too large, and all say where they
+    /// begin.
     fn depth<T>(node: &Node<T>) -> usize {
         assert!((1..=MAX_ENTRIES).contains(&node.len()));
         match &node.content {

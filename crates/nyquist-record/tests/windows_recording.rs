@@ -24,7 +24,8 @@ mod work {
     /// The exit code of the program.
     pub(crate) const CODE: u32 = 300;
 
-    /// Uses an amount of CPU time. Two copies of the loop may differ in speed by a half, because of where they lie in memory.
+    /// Uses an amount of CPU time. Two copies of the loop may differ in speed by a half, because of where they lie in
+    /// memory.
     #[inline(never)]
     fn burn(units: u64) -> u64 {
         let mut value = 1_u64;
@@ -98,7 +99,7 @@ mod tests {
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
     use std::process::Command as Started;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
     use nyquist_convert::{Converter, Options as Converted, Progress, Symbols, symbolicate};
@@ -298,6 +299,7 @@ mod tests {
         let running = child.start().unwrap();
         let (stop, signaller) = (recording.stop_handle(), running.signaller());
         let ender = std::thread::spawn(move || {
+            // The recording is stopped at some time, from another thread.
             std::thread::sleep(Duration::from_millis(300));
             stop.stop();
         });
@@ -310,8 +312,11 @@ mod tests {
         let never_started = launch::prepare(&own_command("20 forever")).unwrap();
         let pid = never_started.pid();
         drop(never_started);
-        std::thread::sleep(Duration::from_millis(100));
-        assert!(windows::process_has_ended(pid.0));
+        let late = Instant::now() + Duration::from_secs(10);
+        while !windows::process_has_ended(pid.0) {
+            assert!(Instant::now() < late, "it has not ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn refusals() {

@@ -31,8 +31,8 @@ impl Batch {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds rows, in as many records as are needed. `begin` adds the first fields of a record, given the number of the rows
-    /// before it. `put` adds a row, and is told whether it is the first one of its record.
+    /// Adds rows, in as many records as are needed. `begin` adds the first fields of a record, given the number of the
+    /// rows before it. `put` adds a row, and is told whether it is the first one of its record.
     pub(crate) fn add_rows<Row>(
         &mut self,
         kind: Kind,

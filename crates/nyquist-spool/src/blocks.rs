@@ -64,8 +64,8 @@ impl<W: Write> SegmentWriter<W> {
         Ok(Self { out, size: Header::SIZE as u64, buffer: Vec::new() })
     }
 
-    /// Appends records, in one call of the system. After an error, nothing may be appended any more, because it is not known
-    /// how much was written.
+    /// Appends records, in one call of the system. After an error, nothing may be appended any more, because it is not
+    /// known how much was written.
     pub fn append<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
         self.buffer.clear();
         for record in records {

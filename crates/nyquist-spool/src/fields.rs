@@ -43,8 +43,8 @@ pub(crate) fn put_float(out: &mut Vec<u8>, number: f64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// The fields of a record that were not read yet. Each method returns `None` if the record ends before the field does, or
-/// if the field has no value of its kind.
+/// The fields of a record that were not read yet. Each method returns `None` if the record ends before the field does,
+/// or if the field has no value of its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
 

@@ -13,7 +13,8 @@ const REQUIRED: u32 = 1;
 /// The header of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The boot during which it was written. Addresses of the kernel and numbers of processes have no meaning in others.
+    /// The boot during which it was written. Addresses of the kernel and numbers of processes have no meaning in
+    /// others.
     pub boot: BootId,
     /// How often the tables were made anew before it. The records of an earlier epoch do not belong to it.
     pub epoch: u32,

@@ -1,9 +1,9 @@
 //! A recording on disk while it runs, in a form that survives the end of its writer.
 //!
 //! A [`Batch`] has the rows that the tables of a profile got since the batch before ([`TableMarks`]), and what was
-//! replaced. A [`SegmentWriter`] appends batches to a file, in blocks with checksums. [`read_segment`] returns the records
-//! of a file, also of one that is cut off or damaged, and [`RecoveredTables`] makes a profile of them. On Linux,
-//! `folder` has the files and folders. `docs/reference/spool.md` describes the format.
+//! replaced. A [`SegmentWriter`] appends batches to a file, in blocks with checksums. [`read_segment`] returns the
+//! records of a file, also of one that is cut off or damaged, and [`RecoveredTables`] makes a profile of them. On
+//! Linux, `folder` has the files and folders. `docs/reference/spool.md` describes the format.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Where the names of a lib come from, as far as that can be used by another process, or after a restart of the machine.
+//! Where the names of a lib come from, as far as that can be used by another process, or after a restart of the
+//! machine.
 
 use crate::batch::Batch;
 use crate::fields::{Fields, put_bytes, put_number, put_option, put_optional_text};

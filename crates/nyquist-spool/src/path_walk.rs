@@ -1,5 +1,5 @@
-//! Opens the folder at a path, and makes those that are missing. Links are followed here, one by one: not those of other
-//! users, who could else choose where files are made.
+//! Opens the folder at a path, and makes those that are missing. Links are followed here, one by one: not those of
+//! other users, who could else choose where files are made.
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
@@ -20,8 +20,8 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-/// Opens the folder at a path for reading. A link on the path must be this user's, or root's in a folder where nobody else
-/// can put one.
+/// Opens the folder at a path for reading. A link on the path must be this user's, or root's in a folder where nobody
+/// else can put one.
 ///
 /// # Errors
 /// There is no such folder, or another user's link is on the path.

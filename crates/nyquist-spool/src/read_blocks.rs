@@ -9,8 +9,8 @@ use std::io::{self, Read};
 pub struct ReadSegment {
     /// Its header.
     pub header: Header,
-    /// The bytes that were skipped because they are damaged, or belong to a record that is. A record at the end that was
-    /// not written in full is among them.
+    /// The bytes that were skipped because they are damaged, or belong to a record that is. A record at the end that
+    /// was not written in full is among them.
     pub skipped: u64,
 }
 

@@ -9,8 +9,8 @@ use crate::row_names::{WrittenRows, add_row_names};
 use crate::sample_rows::Before;
 use nyquist_profile::{Counter, CounterId, Frame, Lib, Meta, Profile, StringId};
 
-/// How much of the tables of a profile was written. Tables only grow, except for the names and the ends of processes and
-/// threads, and the facts about the recording.
+/// How much of the tables of a profile was written. Tables only grow, except for the names and the ends of processes
+/// and threads, and the facts about the recording.
 #[derive(Debug, Default)]
 pub struct TableMarks {
     strings: usize,
@@ -42,8 +42,9 @@ impl TableMarks {
     }
 
     /// Adds what is new to a batch. `named` has the processes and threads with their names and ends, and no samples. If
-    /// `all_names` is not set, only new ones are looked at. `accompanies` says whether a counter only accompanies samples. The profile has no names of functions in libs, and no
-    /// source files: these are looked up when a recording is recovered.
+    /// `all_names` is not set, only new ones are looked at. `accompanies` says whether a counter only accompanies
+    /// samples. The profile has no names of functions in libs, and no source files: these are looked up when a
+    /// recording is recovered.
     pub fn add_new(
         &mut self,
         (profile, named, all_names): (&Profile, &Profile, bool),

@@ -1,12 +1,9 @@
 //! Looks up a few addresses in made-up debug info, a given number of times. `cargo xtask test instructions`
 //! counts its instructions with callgrind. Prints how many entries were skipped.
 
-#[path = "../tests/made_elf/mod.rs"]
-mod made_elf;
-
-use made_elf::made_elf;
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::ModuleSymbols;
+use nyquist_test_support::made_elf::made_elf;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 

@@ -1,11 +1,9 @@
 //! Go programs without debug info and symbol table: names, files, lines and inlined calls from the tables
 //! that the programs carry for their own runtime.
 
-pub mod go_image;
-
-use go_image::{Place, TEXT, Version, build};
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::{ModuleSymbols, Origin, Reason};
+use nyquist_test_support::go_image::{Place, TEXT, Version, build};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 

@@ -1,10 +1,8 @@
 //! Debug info that no compiler writes. The answers are few, but they are bounded and always the same.
 
-mod made_elf;
-
-use made_elf::made_elf;
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::{AddressInfo, ModuleSymbols};
+use nyquist_test_support::made_elf::made_elf;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 

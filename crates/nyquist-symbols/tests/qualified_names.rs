@@ -1,11 +1,9 @@
 //! Names that debug info states without qualifiers, which are the namespaces, types and functions around
 //! their entries.
 
-mod made_elf;
-
-use made_elf::made_elf;
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::{AddressInfo, ModuleSymbols};
+use nyquist_test_support::made_elf::made_elf;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 

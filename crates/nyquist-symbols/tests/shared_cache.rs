@@ -1,14 +1,12 @@
 //! Libraries of macOS that are only in the dyld shared cache. They are found by their UUIDs or paths, with
 //! the names from all files of the cache.
 
-pub mod shared_cache_image;
-
 use nyquist_object::macho::shared_cache::SharedCache;
 use nyquist_object::{MachO, MachUuid, ModuleId, RelativeAddress};
 use nyquist_symbols::{
     AttemptOutcome, Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths, SymbolFiles,
 };
-use shared_cache_image::{SUFFIXES, UUIDS, build};
+use nyquist_test_support::shared_cache_image::{SUFFIXES, UUIDS, build};
 use std::fs;
 use std::path::PathBuf;
 

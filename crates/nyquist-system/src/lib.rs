@@ -2,8 +2,8 @@
 //! they are opened safely, and names as bytes.
 //!
 //! `unix.rs` and `windows.rs` have the same items, and so have `linux_root.rs` and `other_root.rs`, and
-//! `linux_anonymous_file.rs` and `other_anonymous_file.rs`. Recording, which has nothing in common between systems, is in
-//! `nyquist-record`.
+//! `linux_anonymous_file.rs` and `other_anonymous_file.rs`. Recording, which has nothing in common between systems, is
+//! in `nyquist-record`.
 
 #![forbid(unsafe_code)]
 

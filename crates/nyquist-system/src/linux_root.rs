@@ -42,7 +42,8 @@ impl OpenRoot {
         Ok(Self { path, folder: Folder::Here(folder, None) })
     }
 
-    /// Opens the root of a process. What is mounted there is held, too: it would go with the last process of the mount namespace.
+    /// Opens the root of a process. What is mounted there is held, too: it would go with the last process of the mount
+    /// namespace.
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let namespace = open(format!("/proc/{pid}/ns/mnt"), flags, Mode::empty())?;

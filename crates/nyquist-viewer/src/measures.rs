@@ -44,8 +44,8 @@ impl RecordedMeasures {
     }
 }
 
-/// The same profiles with the occurrences of an event, or with markers, instead of samples. `None` if it was not recorded. A run
-/// to compare with is left out if it has no such event. O(stacks + markers × log markers).
+/// The same profiles with the occurrences of an event, or with markers, instead of samples. `None` if it was not
+/// recorded. A run to compare with is left out if it has no such event. O(stacks + markers × log markers).
 pub(crate) fn of_event(viewed: &ViewedProfile, event: &str) -> Option<ViewedProfile> {
     let derived = |profile: &Profile| {
         let profile = profile.without_samples();

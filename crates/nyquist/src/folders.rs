@@ -70,8 +70,8 @@ impl UserFolders {
         Some(folder(folders::CACHE).or_else(below_home)?.join("nyquist"))
     }
 
-    /// The folder of what this program keeps until it is no longer needed; `None` without a home folder in which the user, with
-    /// whose rights this runs, may create files.
+    /// The folder of what this program keeps until it is no longer needed; `None` without a home folder in which the
+    /// user, with whose rights this runs, may create files.
     #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn state(&self) -> Option<PathBuf> {
         let state = self.var("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());

@@ -1,4 +1,5 @@
-//! `nyquist setup --user`: completions and man pages below the user's home folder, and what the shell needs to find them.
+//! `nyquist setup --user`: completions and man pages below the user's home folder, and what the shell needs to find
+//! them.
 
 use crate::completions::{self, CARGO_BASH, CARGO_FISH, Program};
 use crate::failure::Failure;
@@ -164,7 +165,8 @@ impl Places {
         lines
     }
 
-    /// Whether `man` looks into the folder of the pages. Without MANPATH, it looks into the `share/man` beside each `bin` of PATH.
+    /// Whether `man` looks into the folder of the pages. Without MANPATH, it looks into the `share/man` beside each
+    /// `bin` of PATH.
     fn finds_man(&self) -> bool {
         let man = self.man();
         let is_beside = |folder: &Path| folder.parent().is_some_and(|above| above.join("share/man") == man);

@@ -52,6 +52,9 @@ fn is_skipped(name: &str) -> bool {
 /// The program: this one, which then only runs `the_recorded_program`.
 const PROGRAM: &str = "NYQUIST_KNOWN_SHARES";
 
+/// The file that an endless program creates when it has worked as long as one that ends.
+const WORKED: &str = "NYQUIST_KNOWN_SHARES_WORKED";
+
 #[test]
 fn the_recorded_program() {
     if let Ok(argv) = env::var(PROGRAM) {
@@ -215,16 +218,23 @@ fn the_viewer_answers() {
 
 /// Waits until the server has printed the address of its own viewer.
 fn wait_for_url(log: &Path) -> String {
-    let end = Instant::now() + Duration::from_mins(1);
-    while Instant::now() < end {
-        let text = std::fs::read_to_string(log).unwrap_or_default();
+    let printed = || std::fs::read_to_string(log).unwrap_or_default();
+    let url = || {
+        let text = printed();
         let url = text.lines().find_map(|line| Some(line.split_once("Built-in viewer")?.1));
-        if let Some(url) = url.filter(|_| text.ends_with('\n')) {
-            return url.trim().to_owned();
-        }
+        url.filter(|_| text.ends_with('\n')).map(|url| url.trim().to_owned())
+    };
+    assert!(comes_true(|| url().is_some()), "no address was printed: {}", printed());
+    url().unwrap()
+}
+
+/// Waits until a condition holds. Returns whether it does in time.
+fn comes_true(holds: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_mins(1);
+    while !holds() && Instant::now() < end {
         sleep(Duration::from_millis(20));
     }
-    panic!("no address was printed: {}", std::fs::read_to_string(log).unwrap_or_default());
+    holds()
 }
 
 /// Ctrl-C ends a recording with a profile. On Windows it would reach the test's own console, too.
@@ -235,8 +245,10 @@ fn ctrl_c_ends_with_a_profile() {
         return;
     }
     let folder = Folder::new("ctrl-c");
-    let recorder = recorder(&folder, "endless").stderr(Stdio::piped()).spawn().unwrap();
-    sleep(Duration::from_secs(2));
+    let worked = folder.0.join("worked");
+    let mut recorder = recorder(&folder, "endless");
+    let recorder = recorder.env(WORKED, &worked).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(comes_true(|| worked.exists()), "the program does not work");
     Command::new("kill").args(["-INT", &recorder.id().to_string()]).status().unwrap();
     let output = recorder.wait_with_output().unwrap();
     assert!(folder.profile().exists(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::{fs, io};
 
 use nyquist_formats::{Format, ProcessLabels, as_named, otlp, parquet, perfetto, read};
-use nyquist_fuzz::{art_trace, jfr_recording, nettrace, sysprof};
+use nyquist_test_support::{art_trace, jfr_recording, nettrace, sysprof};
 
 use super::corpus::write;
 
-/// Austin's binary form: two samples of a thread with frames, a kernel's, the garbage collector, a repeated stack and a task.
+/// Austin's binary form: two samples of a thread with frames, a kernel's, the garbage collector, a repeated stack and a
+/// task.
 const AUSTIN: &[u8] = b"MOJ\x03\x01mode\0full\0\x02\x07\0a\0\x0b\x02a.py\0\x0b\x03f\0\x03\x01\x02\x03\x05\x05\x02\x09\
     \x05\x01\x06read\0\x07\x09\x90\x1f\x08\x0a\x80\x40\x02\x07\0a\0\x0e\x09\x03\x01\x05\x01\x0f\x09\0\x10\x09\x0d\x09\x05\x0a\xc0\x01";
 

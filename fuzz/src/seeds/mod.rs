@@ -129,7 +129,8 @@ fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
     write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
 }
 
-/// Images of macOS, where clang and lld are there: with the object file that holds their debug info, and with a `.dSYM`.
+/// Images of macOS, where clang and lld are there: with the object file that holds their debug info, and with a
+/// `.dSYM`.
 fn write_macos_seeds(scratch: &Path) -> io::Result<()> {
     let run = |command: &mut Command| {
         command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -463,8 +464,8 @@ fn write_allocations() -> io::Result<()> {
     )
 }
 
-/// The payload of a block of the answer cache, one answer of one string, and the head and the block of two kept functions of the
-/// kernel, and of two of a symbol table; each behind the byte that says which it is.
+/// The payload of a block of the answer cache, one answer of one string, and the head and the block of two kept
+/// functions of the kernel, and of two of a symbol table; each behind the byte that says which it is.
 fn write_answers() -> io::Result<()> {
     let numbers = [1_u32, 1, 4, 0x1000, 9, 4].map(u32::to_le_bytes).concat();
     let answer = [0, 1, 0x10, 0, 1, 1, 0, 3, 0];

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nyquist_fuzz::made_trace::{self, Buffer, Header};
+use nyquist_test_support::made_trace::{self, Buffer, Header};
 
 pub(super) fn write() -> io::Result<()> {
     let header = Header::default();

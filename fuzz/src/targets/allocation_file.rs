@@ -1,5 +1,5 @@
-//! Arbitrary bytes as the header and the records of a file of allocations; the events make a profile by every rule of the
-//! format.
+//! Arbitrary bytes as the header and the records of a file of allocations; the events make a profile by every rule of
+//! the format.
 
 use crate::sample_profile::check_rewritten;
 use nyquist_convert::allocation_file::{AllocationDecoder, AllocationHeader};

@@ -1,4 +1,5 @@
-//! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks, lists and heads whose checksums are right.
+//! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks, lists and heads whose checksums are
+//! right.
 
 use nyquist_object::Avma;
 use nyquist_symbols::test_hooks::{

@@ -1,5 +1,5 @@
-//! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
-//! every format.
+//! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written
+//! in every format.
 
 use nyquist_formats::{
     Format, ProcessLabels, as_named, callgrind, chrome, detect, folded, otlp, parquet, perf_script, perfetto, pprof, read, read_requested,

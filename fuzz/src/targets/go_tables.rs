@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
 use arbitrary::{Result, Unstructured};
-use crate::go_image::{Place, TEXT, Version, build};
+use nyquist_test_support::go_image::{Place, TEXT, Version, build};
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::ModuleSymbols;
 

@@ -1,4 +1,5 @@
-//! Symbols and debug info of arbitrary Mach-O files: an image, and the object file that it may say that it was linked from.
+//! Symbols and debug info of arbitrary Mach-O files: an image, and the object file that it may say that it was linked
+//! from.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a marker file's header and records, and as samply's text; the events make a profile by every rule of
-//! the format.
+//! Arbitrary bytes as a marker file's header and records, and as samply's text; the events make a profile by every rule
+//! of the format.
 
 use nyquist_convert::event::{Pid, Tid, Timestamp};
 use nyquist_convert::marker_file::{Decoder, FileHeader, OpenIntervals, Period};

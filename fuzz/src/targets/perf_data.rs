@@ -1,5 +1,5 @@
-//! A whole perf.data file or stream of arbitrary bytes: read, converted, and what comes out must be a profile by every rule
-//! of the format.
+//! A whole perf.data file or stream of arbitrary bytes: read, converted, and what comes out must be a profile by every
+//! rule of the format.
 
 use std::io::Cursor;
 

@@ -1,6 +1,6 @@
 //! The dyld shared cache, its files changed at arbitrary places: every library in it, taken out and looked at.
 
-use crate::shared_cache_image::{SUFFIXES, build};
+use nyquist_test_support::shared_cache_image::{SUFFIXES, build};
 use nyquist_object::macho::shared_cache::SharedCache;
 use nyquist_object::{ByteSource, MachO};
 

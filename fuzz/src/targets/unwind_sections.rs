@@ -1,4 +1,5 @@
-//! Compiling arbitrary `.eh_frame`, `.debug_frame` and `.gopclntab` sections for either architecture, and walking a stack by them.
+//! Compiling arbitrary `.eh_frame`, `.debug_frame` and `.gopclntab` sections for either architecture, and walking a
+//! stack by them.
 
 use std::sync::Arc;
 

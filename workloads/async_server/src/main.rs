@@ -1,8 +1,8 @@
 //! A Tokio server that renders pages from three tables of a database, and its clients, in one process.
 //!
 //! `async_server STEP CONNECTIONS REQUESTS`: each connection asks for so many pages, one after another. The steps are
-//! those of docs/async.md: `slow`, `unlocked`, `rendered`, `joined`; each has the changes of those before it. At the end it
-//! prints how long a page took. With `crash` as a fourth word it aborts in the middle of it all.
+//! those of docs/async.md: `slow`, `unlocked`, `rendered`, `joined`; each has the changes of those before it. At the
+//! end it prints how long a page took. With `crash` as a fourth word it aborts in the middle of it all.
 
 use std::collections::HashMap;
 use std::sync::Arc;

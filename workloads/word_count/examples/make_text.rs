@@ -1,4 +1,5 @@
-// Writes a text for the word count to standard output: words that do not exist, and in between those that English is full of.
+// Writes a text for the word count to standard output: words that do not exist, and in between those that English is
+// full of.
 use std::fmt::Write as _;
 use std::io::Write as _;
 

@@ -1,5 +1,5 @@
-// Counts the words of a text, but for the small ones, as one writes it first. docs/rust.md makes it fast; `steps/` has this
-// file as it is after each step.
+// Counts the words of a text, but for the small ones, as one writes it first. docs/rust.md makes it fast; `steps/` has
+// this file as it is after each step.
 use std::collections::HashMap;
 
 /// Words that say nothing about a text.

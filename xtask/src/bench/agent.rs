@@ -1,5 +1,5 @@
-//! `cargo xtask bench agent`: what the agent takes of an idle and of a busy machine, beside `perf record -a -F 19`, what it
-//! sends, and the size of tables beside pprof.
+//! `cargo xtask bench agent`: what the agent takes of an idle and of a busy machine, beside `perf record -a -F 19`,
+//! what it sends, and the size of tables beside pprof.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::builds;
-use crate::live::receiver::{Receiver, Reply};
+use crate::live::harness::receiver::{Receiver, Reply};
 use crate::sys::signal_process;
 
 /// How long and how often.

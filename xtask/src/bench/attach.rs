@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::measure::Bench;
 use super::recorder::Recorder;
 use super::spread::cell;
-use crate::live::paranoid::Paranoid;
+use crate::live::harness::paranoid::Paranoid;
 use crate::sys;
 
 const RATE: u32 = 1000;

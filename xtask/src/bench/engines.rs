@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 
-use crate::live::engines::{Engine, RECIPES};
+use crate::live::topics::engines::{Engine, RECIPES};
 
 /// What is read, and how often.
 #[derive(clap::Args)]

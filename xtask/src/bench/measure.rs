@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::recorder::Recorder;
 use super::samples::Samples;
-use crate::live::paranoid::Paranoid;
+use crate::live::harness::paranoid::Paranoid;
 
 /// The cost of a run. All times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]

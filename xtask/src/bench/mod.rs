@@ -36,7 +36,7 @@ mod waits;
 
 use anyhow::Result;
 
-use crate::live::paranoid;
+use crate::live::harness::paranoid;
 
 /// The measurement.
 #[derive(clap::Args)]

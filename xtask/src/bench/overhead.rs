@@ -15,7 +15,7 @@ use super::attach::events;
 use super::record::describe;
 use super::recorder;
 use super::spread::Spread;
-use crate::live::paranoid::Paranoid;
+use crate::live::harness::paranoid::Paranoid;
 use crate::steps::{cargo, succeeds};
 use crate::sys::{children_cpu_seconds, signal_process};
 use crate::workloads;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::live::profile::Profile;
+use crate::live::harness::profile::Profile;
 
 /// The samples of a recording. Profile entries for time without samples are not counted.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,245 +1,35 @@
-//! Live recordings of the workloads by the real program. The tests check what a user sees.
-//!
-//! This is a harness of our own, because libtest hides the output of a passing test, including its message
-//! about a skip.
-//!
-//! A new topic is a file here with `TESTS`, its `mod` line, and a row of `TOPICS`. `cargo xtask test NAME` runs the
-//! tests whose name contains NAME.
+//! Live recordings of the workloads by the real program, in a harness of our own: libtest hides the output of a passing
+//! test, including its message about a skip.
 
-mod aarch64;
-mod agent;
-mod agent_failures;
-mod agent_targets;
-mod agents;
-mod allocation_exports;
-mod allocation_refusals;
-mod allocations;
-mod annotate;
-mod arm_machine;
-mod assembly;
-mod attach;
-mod attach_beside;
-mod attempts;
-mod austin;
-mod bad_input;
-mod browser;
-mod by;
-mod cargo;
-mod chosen_cpus;
-mod code_in_memory;
-mod context;
-mod control_groups;
-mod counters;
-mod deep_stacks;
-mod diff;
-mod doctor;
-mod documented;
-mod emulator;
-pub(crate) mod engines;
-mod event_trace;
-mod events;
-mod exit_status;
-mod expect;
-mod file_server;
-mod flamegraph;
-mod fleet;
-mod flight;
-mod formats;
-mod front_end;
-mod go;
-mod group_folders;
-mod harness;
-mod hostile_mappings;
-mod hostile_markers;
-mod hostile_modules;
-mod http;
-mod idle;
-mod invocation;
-mod jit;
-mod job_control;
-mod json_docs;
-mod kept_records;
-mod large_profile;
-mod leaks;
-mod losses;
-mod macos;
-mod made_profile;
-pub(crate) mod made_recording;
-mod markers;
-mod names;
-mod npm;
-mod one_thread;
-mod options;
-mod other_pages;
-mod other_profilers;
-mod output_files;
-mod output_forms;
-mod output_safety;
-mod own_files;
-mod own_signals;
-mod page;
-mod pages;
-pub(crate) mod paranoid;
-mod perf_data;
-mod perf_data_export;
-mod permissions;
-mod plan;
-mod privileges;
-pub(crate) mod profile;
-mod profiler_cli;
-mod ptrace;
-mod ptrace_attach;
-mod ptrace_budget;
-mod pypi;
-mod python;
-mod query;
-pub(crate) mod receiver;
-mod recorded;
-mod recording;
-mod report;
-mod rules;
-mod running_targets;
-mod samply;
-mod samply_options;
-mod server;
-mod setuid;
-mod side_files;
-mod sidecar;
-mod signals;
-mod simpleperf;
-mod spare;
-mod split_debug_info;
-mod spool;
-mod stacks;
-mod stat;
-mod storms;
-mod suspended;
-mod swapped_files;
-mod symbol_sources;
-mod tables;
-mod targets;
-mod test;
-mod time_namespaces;
-mod top;
-mod tracefs;
-mod tunnels;
-mod unresponsive_files;
-mod unwind_info;
-mod user_files;
-mod viewer;
-mod virtual_machine;
-mod wait_functions;
-mod waits;
-mod walkthrough;
-mod whole_machine;
-mod windows;
-mod workflows;
+pub(crate) mod harness;
+pub(crate) mod topics;
 
-pub(crate) use harness::{list, requested, run, topics};
-pub(crate) use plan::Plan;
+use std::collections::BTreeSet;
 
-use test::Test;
+use anyhow::Result;
 
-/// All tests, by topic.
-pub(crate) const TOPICS: &[(&str, &[Test])] = &[
-    ("recording", recording::TESTS),
-    ("stacks", stacks::TESTS),
-    ("assembly", assembly::TESTS),
-    ("deep_stacks", deep_stacks::TESTS),
-    ("unwind_info", unwind_info::TESTS),
-    ("names", names::TESTS),
-    ("symbol_sources", symbol_sources::TESTS),
-    ("split_debug_info", split_debug_info::TESTS),
-    ("code_in_memory", code_in_memory::TESTS),
-    ("go", go::TESTS),
-    ("jit", jit::TESTS),
-    ("python", python::TESTS),
-    ("side_files", side_files::TESTS),
-    ("exit_status", exit_status::TESTS),
-    ("output_files", output_files::TESTS),
-    ("spool", spool::TESTS),
-    ("output_forms", output_forms::TESTS),
-    ("output_safety", output_safety::TESTS),
-    ("attach", attach::TESTS),
-    ("one_thread", one_thread::TESTS),
-    ("attach_beside", attach_beside::TESTS),
-    ("targets", targets::TESTS),
-    ("whole_machine", whole_machine::TESTS),
-    ("time_namespaces", time_namespaces::TESTS),
-    ("chosen_cpus", chosen_cpus::TESTS),
-    ("control_groups", control_groups::TESTS),
-    ("counters", counters::TESTS),
-    ("allocations", allocations::TESTS),
-    ("allocation_exports", allocation_exports::TESTS),
-    ("allocation_refusals", allocation_refusals::TESTS),
-    ("events", events::TESTS),
-    ("own_files", own_files::TESTS),
-    ("swapped_files", swapped_files::TESTS),
-    ("unresponsive_files", unresponsive_files::TESTS),
-    ("storms", storms::TESTS),
-    ("idle", idle::TESTS),
-    ("leaks", leaks::TESTS),
-    ("losses", losses::TESTS),
-    ("signals", signals::TESTS),
-    ("job_control", job_control::TESTS),
-    ("own_signals", own_signals::TESTS),
-    ("simpleperf", simpleperf::TESTS),
-    ("permissions", permissions::TESTS),
-    ("privileges", privileges::TESTS),
-    ("ptrace", ptrace::TESTS),
-    ("ptrace_attach", ptrace_attach::TESTS),
-    ("ptrace_budget", ptrace_budget::TESTS),
-    ("setuid", setuid::TESTS),
-    ("doctor", doctor::TESTS),
-    ("documented", documented::TESTS),
-    ("documented_1", documented::FIRST_HALF),
-    ("documented_2", documented::SECOND_HALF),
-    ("pages", pages::TESTS),
-    ("user_files", user_files::TESTS),
-    ("agents", agents::TESTS),
-    ("server", server::TESTS),
-    ("tunnels", tunnels::TESTS),
-    ("viewer", viewer::TESTS),
-    ("report", report::TESTS),
-    ("annotate", annotate::TESTS),
-    ("diff", diff::TESTS),
-    ("query", query::TESTS),
-    ("top", top::TESTS),
-    ("stat", stat::TESTS),
-    ("flamegraph", flamegraph::TESTS),
-    ("flight", flight::TESTS),
-    ("formats", formats::TESTS),
-    ("other_pages", other_pages::TESTS),
-    ("tables", tables::TESTS),
-    ("agent", agent::TESTS),
-    ("agent_failures", agent_failures::TESTS),
-    ("agent_targets", agent_targets::TESTS),
-    ("fleet", fleet::TESTS),
-    ("engines", engines::TESTS),
-    ("other_profilers", other_profilers::TESTS),
-    ("austin", austin::TESTS),
-    ("front_end", front_end::TESTS),
-    ("markers", markers::TESTS),
-    ("hostile_mappings", hostile_mappings::TESTS),
-    ("hostile_markers", hostile_markers::TESTS),
-    ("hostile_modules", hostile_modules::TESTS),
-    ("bad_input", bad_input::TESTS),
-    ("cargo", cargo::TESTS),
-    ("perf_data", perf_data::TESTS),
-    ("kept_records", kept_records::TESTS),
-    ("perf_data_export", perf_data_export::TESTS),
-    ("arm_machine", arm_machine::TESTS),
-    ("aarch64", aarch64::TESTS),
-    ("walkthrough", walkthrough::TESTS),
-    ("event_trace", event_trace::TESTS),
-    ("windows", windows::TESTS),
-    ("workflows", workflows::TESTS),
-    ("macos", macos::TESTS),
-    ("waits", waits::TESTS),
-    ("wait_functions", wait_functions::TESTS),
-    ("suspended", suspended::TESTS),
-    ("options", options::TESTS),
-    ("samply", samply::TESTS),
-    ("samply_options", samply_options::TESTS),
-    ("sidecar", sidecar::TESTS),
-];
+pub(crate) use harness::plan::Plan;
+use harness::run;
+pub(crate) use topics::TOPICS;
+
+use crate::tally::Tally;
+
+/// Prints every test's name.
+pub(crate) fn list() {
+    run::list(TOPICS);
+}
+
+/// Whether any test passes the filter.
+pub(crate) fn requested(filter: &[String]) -> bool {
+    run::requested(TOPICS, filter)
+}
+
+/// The topics of the tests that pass the filter, or of all tests that are not left out.
+pub(crate) fn topics(filter: &[String], quick: bool, left_out: &[&str]) -> BTreeSet<&'static str> {
+    run::topics(TOPICS, filter, quick, left_out)
+}
+
+/// Runs the tests, prints a line for each, and counts them. Returns whether none failed.
+pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
+    run::run(TOPICS, plan, tally)
+}

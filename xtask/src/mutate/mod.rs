@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::mutation::{Dice, mutate};
+use nyquist_test_support::mutation::{Dice, mutate};
 use seed::Seed;
 use trial::Trial;
 

@@ -180,8 +180,8 @@ mod tests {
     /// the package could be installed.
     #[test]
     fn packages_are_listed_for_topics_that_use_them() {
-        let folder = crate::paths::root().join("xtask/src/live");
-        let topics: Vec<&str> = crate::live::TOPICS.iter().map(|(topic, _)| *topic).collect();
+        let folder = crate::paths::root().join("xtask/src/live/topics");
+        let topics: Vec<&str> = crate::live::TOPICS.iter().map(|topic| topic.name).collect();
         let mut seen = 0;
         for topic in &topics {
             let Ok(source) = fs::read_to_string(folder.join(format!("{topic}.rs"))) else { continue };

@@ -1,5 +1,5 @@
-//! Compares the records of a recording as nyquist-perf and linux-perf-data read them: `compare FILE...`. Fails on a difference
-//! that is not on the list of known ones.
+//! Compares the records of a recording as nyquist-perf and linux-perf-data read them: `compare FILE...`. Fails on a
+//! difference that is not on the list of known ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! How fast records are read and parsed, on one core and with nothing done with them: `parse FILE [ROUNDS]`.
 //!
-//! Prints a line of figures a round: gigabytes a second of wall time and of CPU time. The first round may wait for the disk.
+//! Prints a line of figures a round: gigabytes a second of wall time and of CPU time. The first round may wait for the
+//! disk.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -1,6 +1,8 @@
-//! Makes a recording as if everything in it had happened so many times, one time after the other: `repeat FILE TIMES OUTPUT`.
+//! Makes a recording as if everything in it had happened so many times, one time after the other:
+//! `repeat FILE TIMES OUTPUT`.
 //!
-//! Only for recordings of `perf record` without compression, in one file: the records are copied, with their times moved on.
+//! Only for recordings of `perf record` without compression, in one file: the records are copied, with their times
+//! moved on.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read as _, Seek as _, SeekFrom, Write as _};

@@ -2,8 +2,8 @@
 //!
 //! `check-names [--verbose] /PATH...`: libraries with symbols. It also prints how long a name takes, here and with
 //! `cpp_demangle`. `--verbose` prints the names that differ. What remains, with binutils 2.40:
-//! - Lambdas in templates. Where a later part of the name refers to a type with `T_` in the lambda's function, c++filt takes
-//!   `T_` for the parameter of that function, and it is the one of the function around the later part.
+//! - Lambdas in templates. Where a later part of the name refers to a type with `T_` in the lambda's function, c++filt
+//!   takes `T_` for the parameter of that function, and it is the one of the function around the later part.
 //! - A constructor behind a class that is named by a substitution: c++filt prints the name that it has read last.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Compares every function, line and inlined call of a program of Windows with pdb-addr2line and `llvm-symbolizer`. Each
-//! difference must be on the list in `differences.txt`, with its reason.
+//! Compares every function, line and inlined call of a program of Windows with pdb-addr2line and `llvm-symbolizer`.
+//! Each difference must be on the list in `differences.txt`, with its reason.
 //!
 //! `check-pdb [--verbose]` builds the fixture; `check-pdb [--verbose] /PATH`: an image that is there already.
 

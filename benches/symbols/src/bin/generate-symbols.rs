@@ -1,5 +1,5 @@
-//! Generates a program whose symbol table is as large as that of a browser with symbols: a million functions with names of
-//! C++, 224 bytes each, and no debug info.
+//! Generates a program whose symbol table is as large as that of a browser with symbols: a million functions with names
+//! of C++, 224 bytes each, and no debug info.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

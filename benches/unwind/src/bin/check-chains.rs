@@ -1,6 +1,7 @@
-//! Holds the stacks of recordings against the call chains that came with them, frame by frame: those that another unwinder made
-//! in the program itself, as the workload `samples_itself` does. Fails on any difference. A chain of one frame is one that the
-//! other could not begin: stubs of linkers have no unwind information. There, the root must be reached.
+//! Holds the stacks of recordings against the call chains that came with them, frame by frame: those that another
+//! unwinder made in the program itself, as the workload `samples_itself` does. Fails on any difference. A chain of one
+//! frame is one that the other could not begin: stubs of linkers have no unwind information. There, the root must be
+//! reached.
 
 use anyhow::{Context, Result, ensure};
 use nyquist_object::Avma;

@@ -1,5 +1,5 @@
-//! The rules that instructions alone give, beside those of the unwind information, at every byte of the functions of files with symbols.
-//! Fails on any class of difference that known-differences.txt lacks, or has fewer of.
+//! The rules that instructions alone give, beside those of the unwind information, at every byte of the functions of
+//! files with symbols. Fails on any class of difference that known-differences.txt lacks, or has fewer of.
 
 use anyhow::{Context, Result, ensure};
 use nyquist_object::{Elf, FileSource, RelativeAddress};
@@ -10,8 +10,8 @@ use nyquist_unwind_bench::known;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// How a rule differs from the one of the unwind information; `None` where it says the same, or where the frame pointer says it there and
-/// the stack pointer here.
+/// How a rule differs from the one of the unwind information; `None` where it says the same, or where the frame pointer
+/// says it there and the stack pointer here.
 fn difference(found: Rule, described: Rule) -> Option<&'static str> {
     let saved = |rule: Rule| (rule.saved_frame_pointer(), rule.saved_offset());
     match (found.kind(), described.kind()) {

@@ -1,13 +1,11 @@
-//! Compares every row of every FDE of the files given with gimli's evaluation, read at once and read on the way. Fails on any difference.
-
-#[path = "../../../../crates/nyquist-unwind/tests/rows/oracle.rs"]
-mod oracle;
+//! Compares every row of every FDE of the files given with gimli's evaluation, read at once and read on the way. Fails
+//! on any difference.
 
 use anyhow::{Context, Result, ensure};
 use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
 use nyquist_unwind::Module;
-use oracle::{Slice, agrees, vendor};
+use nyquist_test_support::unwind_rows::{Slice, agrees, vendor};
 use std::collections::BTreeMap;
 use std::fs::File;
 

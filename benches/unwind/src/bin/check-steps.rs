@@ -1,6 +1,7 @@
-//! Two steps from every instruction of PE images and Mach-O files, held against what the instructions themselves do to the stack, with
-//! framehop's beside them: `check-steps [-v] FILE...`. Fails on a step that is wrong, and where framehop's are wrong in a way that
-//! known-differences.txt lacks. What `llvm-objdump` and `llvm-readobj` read of the unwind information is held against the rules too.
+//! Two steps from every instruction of PE images and Mach-O files, held against what the instructions themselves do to
+//! the stack, with framehop's beside them: `check-steps [-v] FILE...`. Fails on a step that is wrong, and where
+//! framehop's are wrong in a way that known-differences.txt lacks. What `llvm-objdump` and `llvm-readobj` read of the
+//! unwind information is held against the rules too.
 
 use anyhow::{Context, Result, ensure};
 use framehop::{ExplicitModuleSectionInfo, ModuleSectionInfo};
@@ -185,8 +186,8 @@ fn is_body(architecture: Architecture, encoding: u32, rule: Rule) -> bool {
     }
 }
 
-/// What LLVM reads of each function of a PE image for 64-bit ARM: where it begins, how many bytes its frame has, and how many instructions
-/// its prologue.
+/// What LLVM reads of each function of a PE image for 64-bit ARM: where it begins, how many bytes its frame has, and
+/// how many instructions its prologue.
 fn sizes(path: &Path, base: u64) -> Result<Vec<(u32, i64, u32)>> {
     let (mut found, mut start, mut in_prologue) = (Vec::new(), 0, false);
     for line in llvm("llvm-readobj", "--unwind", path)?.lines().map(str::trim) {
@@ -220,8 +221,8 @@ fn taken(text: &str) -> i64 {
     }
 }
 
-/// Whether the rule behind a function's prologue is of a frame of this size. A frame pointer says how far above it the frame ends, which is
-/// no more.
+/// Whether the rule behind a function's prologue is of a frame of this size. A frame pointer says how far above it the
+/// frame ends, which is no more.
 fn is_of_size(module: &Module, (start, size, prologue): (u32, i64, u32)) -> bool {
     let rule = module.rule(RelativeAddress(start + 4 * prologue));
     let fits = match rule.kind() {

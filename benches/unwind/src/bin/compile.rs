@@ -1,5 +1,5 @@
-//! Compiles the tables of the files given, over and over, first only as far as is done before the first walk, then all; and lets
-//! gimli evaluate the same rows beside it.
+//! Compiles the tables of the files given, over and over, first only as far as is done before the first walk, then all;
+//! and lets gimli evaluate the same rows beside it.
 //!
 //! Under callgrind, `compile 1 FILE` counts the instructions of one compilation (see README.md).
 

@@ -1,4 +1,5 @@
-//! Walks made-up stacks, compiles a made-up module, or maps code, so many times: what `cargo xtask test instructions` lets callgrind count.
+//! Walks made-up stacks, compiles a made-up module, or maps code, so many times: what `cargo xtask test instructions`
+//! lets callgrind count.
 
 use anyhow::{Result, bail, ensure};
 use nyquist_object::Avma;

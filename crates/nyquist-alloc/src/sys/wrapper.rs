@@ -29,8 +29,8 @@ mod recorded {
     use super::{GlobalAlloc, Layout, Recorded};
     use crate::sys::linux;
 
-    /// Tells the recorder that the program records its allocations itself, so that it preloads nothing. It is in programs
-    /// that use it, and not in all that link this crate.
+    /// Tells the recorder that the program records its allocations itself, so that it preloads nothing. It is in
+    /// programs that use it, and not in all that link this crate.
     #[link_section = ".nyquist_alloc"]
     static WRAPS: [u8; 8] = crate::protocol::MAGIC;
 

@@ -2,8 +2,8 @@
 
 use nyquist_profile::{FuncId, Profile, StackId};
 
-/// The compiled functions into which others were inlined, those with the most stacks first. `is_requested` says for which
-/// functions it is asked. O(stacks × depth of inlined calls).
+/// The compiled functions into which others were inlined, those with the most stacks first. `is_requested` says for
+/// which functions it is asked. O(stacks × depth of inlined calls).
 pub fn inlined_into(profile: &Profile, is_requested: impl Fn(FuncId) -> bool) -> Vec<FuncId> {
     let mut found: Vec<(FuncId, usize)> = Vec::new();
     for (index, stack) in profile.stacks().iter().enumerate() {

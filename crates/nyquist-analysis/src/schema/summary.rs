@@ -13,7 +13,7 @@ use crate::view::View;
 pub struct Summary<'a> {
     /// The profile's name
     pub profile: &'a str,
-    /// What weights count: `CPU time`, `waiting` with `--off-cpu`, or what another tool's profile counts, as `inuse_space`
+    /// What weights count: `CPU time`, `waiting` with `--off-cpu`, or another tool's measure, as `inuse_space`
     pub measure: &'a str,
     /// The whole.
     #[serde(flatten)]

@@ -35,7 +35,7 @@ pub struct WaitRow<'a> {
     pub max_ns: u64,
     /// Threads that held it, and for how long others waited meanwhile
     pub held_by: Vec<WaitThread<'a>>,
-    /// Threads that ended the waits, and how long these were; `an interrupt` for timers and devices. Root's recordings have them
+    /// Threads that ended the waits, and their durations; `an interrupt` for timers and devices. Root alone has them
     pub woken_by: Vec<WaitThread<'a>>,
     /// The functions in which threads waited, outside of the kernel and of the language's libraries, and for how long
     pub places: Vec<WaitPlaceRow<'a>>,

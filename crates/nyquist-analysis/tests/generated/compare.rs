@@ -3,7 +3,7 @@
 use nyquist_analysis::{Diff, DiffOptions, DiffUnit, FunctionDiff, Index, Selection, View, diff};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
 
-use crate::random::{Random, mix};
+use nyquist_test_support::random::{Random, mix};
 
 /// A program: the self time of each function in ms.
 struct Program {

@@ -2,7 +2,7 @@
 
 use nyquist_analysis::{Index, SampleState, Selection, View};
 
-use crate::generator::{Shape, generate};
+use nyquist_test_support::generator::{Shape, generate};
 
 #[test]
 fn an_index_takes_little_beside_the_profile() {

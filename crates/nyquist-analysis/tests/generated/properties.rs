@@ -9,7 +9,7 @@ use nyquist_analysis::{
 };
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, ThreadIndex};
 
-use crate::generator::{Shape, generate};
+use nyquist_test_support::generator::{Shape, generate};
 
 fn small(seed: u64) -> Profile {
     generate(&Shape { samples: 3000, threads: 6, functions: 300, stacks: 2000, seed })

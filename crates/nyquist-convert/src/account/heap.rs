@@ -236,8 +236,8 @@ impl Heaps {
         }
     }
 
-    /// The group of blocks that are as those of a key, with these times of their allocation and free. It is made if there
-    /// is none.
+    /// The group of blocks that are as those of a key, with these times of their allocation and free. It is made if
+    /// there is none.
     fn group(
         &mut self,
         key: GroupKey,

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use nyquist_object::Avma;
 
 /// The outer part of a thread's stack, as it was in the memory of its living process shortly after samples
-/// whose copies do not reach that far. [`Event::time`](super::Event::time) is older than these samples, so that the event is
-/// converted before them. The time of the reading is [`read_at`](Self::read_at).
+/// whose copies do not reach that far. [`Event::time`](super::Event::time) is older than these samples, so that the
+/// event is converted before them. The time of the reading is [`read_at`](Self::read_at).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveStack {
     /// The process.

@@ -5,8 +5,8 @@ use super::timestamp::Timestamp;
 use nyquist_profile::{CategoryColor, MarkerSchema};
 use std::sync::Arc;
 
-/// A point or an interval that has a name. [`Event::time`](super::Event::time) is its time or, for an interval, the time of its
-/// end.
+/// A point or an interval that has a name. [`Event::time`](super::Event::time) is its time or, for an interval, the
+/// time of its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
     /// The process.

@@ -23,8 +23,8 @@ pub struct Sample {
     /// If the profile counts events, it is the number of events.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
-    /// for sources that count it. If [`Event::cpu`](super::Event::cpu) is known, it is the thread's CPU time *on that CPU*, and
-    /// each CPU counts from 0 for every thread. So the thread's CPU time since a former sample is the
+    /// for sources that count it. If [`Event::cpu`](super::Event::cpu) is known, it is the thread's CPU time *on that
+    /// CPU*, and each CPU counts from 0 for every thread. So the thread's CPU time since a former sample is the
     /// difference to its last value on the same CPU. Its whole time is the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
     /// Whether `cpu_time_ns` only counts since another event has taken over, and from 0 again on each CPU.

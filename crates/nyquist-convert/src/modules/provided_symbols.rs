@@ -1,5 +1,5 @@
-//! The functions of files that a recording itself states, as simpleperf's recordings and .NET's traces do. They are used for
-//! files that are not on this machine.
+//! The functions of files that a recording itself states, as simpleperf's recordings and .NET's traces do. They are
+//! used for files that are not on this machine.
 
 use nyquist_object::Avma;
 use nyquist_perf::file::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};

@@ -6,8 +6,8 @@ use crate::event::{Allocation, Counter, CounterGraph, CounterKind, Free, GraphCo
 use nyquist_profile::StackId;
 use std::sync::{Arc, LazyLock};
 
-/// The counter of what a process has allocated and not freed. Beside its memory, it shows what is not from its allocator, and
-/// what the allocator keeps.
+/// The counter of what a process has allocated and not freed. Beside its memory, it shows what is not from its
+/// allocator, and what the allocator keeps.
 static LIVE_BYTES: LazyLock<Arc<CounterKind>> = LazyLock::new(|| {
     Arc::new(CounterKind {
         name: "Allocated".to_owned(),

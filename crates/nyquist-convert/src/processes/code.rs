@@ -32,8 +32,8 @@ pub(crate) struct ProcessCode {
     unprepared: RangeMap<Option<(ModuleIndex, Avma)>>,
     /// What the instructions take of the budget that were read of code made at run time.
     instructions: Charge,
-    /// Whether the mappings were dropped, because all processes took too much memory. The process gets no new ones until
-    /// it becomes another program.
+    /// Whether the mappings were dropped, because all processes took too much memory. The process gets no new ones
+    /// until it becomes another program.
     has_dropped_mappings: bool,
     /// Whether the process called `exec`. Then it only has the mappings that were reported since.
     became_another_program: bool,

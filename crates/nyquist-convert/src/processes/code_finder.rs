@@ -43,8 +43,8 @@ impl<'a> CodeFinder<'a> {
         self.last.as_ref()
     }
 
-    /// One address of code that is in no file, and that nothing names. Its neighbours may have names, and it may get one
-    /// itself as long as a jitdump is not read up to now: such code stays unknown, and is looked up again.
+    /// One address of code that is in no file, and that nothing names. Its neighbours may have names, and it may get
+    /// one itself as long as a jitdump is not read up to now: such code stays unknown, and is looked up again.
     fn unnamed_code(&mut self, address: Avma) -> Option<Range> {
         self.last.filter(|range| range.module.is_none())?;
         if !self.dumps.are_read_up_to(&self.process.code.jit.dumps, self.now) {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// The most addresses without a name that are looked up again.
 const MAX_UNNAMED: usize = 1 << 16;
 
-/// The pause between look-ups, as a multiple of what the last one has cost, so that they take at most a fiftieth of a CPU.
+/// The pause between look-ups, as a multiple of what the last one has cost, so that they take at most a fiftieth of a
+/// CPU.
 const PAUSE: u32 = 50;
 
 /// The used addresses of generated code that were not looked up yet, or had no name.

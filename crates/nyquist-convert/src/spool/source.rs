@@ -30,8 +30,8 @@ pub(crate) fn stored(source: &LibSource) -> NameSource {
     }
 }
 
-/// The source of names of a recovered lib. `same_boot` says whether the machine was not restarted since: addresses of the
-/// kernel have no meaning otherwise.
+/// The source of names of a recovered lib. `same_boot` says whether the machine was not restarted since: addresses of
+/// the kernel have no meaning otherwise.
 pub(crate) fn recovered(source: NameSource, code: Vec<GeneratedCode>, same_boot: bool) -> LibSource {
     match source {
         NameSource::File { path, debug_name, id } => LibSource::File(ModuleRequest {

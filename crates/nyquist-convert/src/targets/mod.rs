@@ -53,8 +53,8 @@ impl Default for Targets {
 
 impl Targets {
     /// Access by other processes, so that this one never waits for a file system or for memory that a target serves.
-    /// `program` makes the command that runs [`answer_requests`] on its standard input, and `spawn` starts it. Ctrl-Z must
-    /// not stop the new process before exec: this process waits for that (`vfork`), and could not stop meanwhile.
+    /// `program` makes the command that runs [`answer_requests`] on its standard input, and `spawn` starts it. Ctrl-Z
+    /// must not stop the new process before exec: this process waits for that (`vfork`), and could not stop meanwhile.
     #[cfg(target_os = "linux")]
     pub fn by_delegates(
         program: impl Fn() -> std::process::Command + Send + Sync + 'static,
@@ -68,8 +68,8 @@ impl Targets {
         self.0.read_memory(pid, address, out)
     }
 
-    /// The text of the mappings of a process, or of that of a thread with this number: at most this many bytes. Who opens
-    /// or reads it waits for locks that the process can hold for ever.
+    /// The text of the mappings of a process, or of that of a thread with this number: at most this many bytes. Who
+    /// opens or reads it waits for locks that the process can hold for ever.
     pub fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
         self.0.mappings(pid, most)
     }
@@ -102,8 +102,8 @@ impl Targets {
         self.0.program_start(pid)
     }
 
-    /// Whether a process sees other files at paths than the caller: it has a root folder or mounts of its own. `false` if it
-    /// has ended, may not be inspected, or does not answer.
+    /// Whether a process sees other files at paths than the caller: it has a root folder or mounts of its own. `false`
+    /// if it has ended, may not be inspected, or does not answer.
     pub fn has_own_root(&self, pid: Pid) -> bool {
         self.0.view(pid).is_some_and(|view| view != MountView::Ours)
     }

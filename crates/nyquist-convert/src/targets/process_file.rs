@@ -1,5 +1,6 @@
-//! The files of a process's folder in `/proc` whose readers wait for the process: while it calls exec, and a file system
-//! of its own does not answer the closing of a file, the kernel holds the lock that guards them (`exec_update_lock`).
+//! The files of a process's folder in `/proc` whose readers wait for the process: while it calls exec, and a file
+//! system of its own does not answer the closing of a file, the kernel holds the lock that guards them
+//! (`exec_update_lock`).
 
 use crate::event::{Pid, Tid};
 use std::fs::{self, File};
@@ -90,8 +91,8 @@ impl ProcessFile {
         }
     }
 
-    /// Reads the file of a process, or of one of its threads: its first bytes, or where the link leads. The calling thread
-    /// waits for the process.
+    /// Reads the file of a process, or of one of its threads: its first bytes, or where the link leads. The calling
+    /// thread waits for the process.
     ///
     /// # Errors
     /// If the process is gone, or may not be read.

@@ -6,7 +6,7 @@ mod header;
 mod read;
 mod records;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub(crate) use header::is_trace;
 pub use read::read_value;

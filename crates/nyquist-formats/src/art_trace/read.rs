@@ -18,8 +18,8 @@ const VERSIONS: std::ops::RangeInclusive<u16> = 1..=3;
 const WALL: &str = "wall time";
 const CPU: &str = "CPU time";
 
-/// Reads the calls of methods, by the wall clock, or by the threads' CPU clocks if they are requested or alone. A method
-/// that was left without being entered was entered before the trace.
+/// Reads the calls of methods, by the wall clock, or by the threads' CPU clocks if they are requested or alone. A
+/// method that was left without being entered was entered before the trace.
 ///
 /// # Errors
 /// If it is no trace, has an unknown version, no records, or not the requested clock.

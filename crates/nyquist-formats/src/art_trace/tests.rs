@@ -4,12 +4,7 @@ use super::read_value;
 use crate::error::Note;
 use crate::test_profile::stacks_of;
 use crate::{Format, detect};
-
-#[path = "../../tests/made_files/art_trace.rs"]
-#[expect(unreachable_pub, reason = "seeds of the fuzzer are made by it, too")]
-pub(crate) mod made;
-
-use made::{dual, header, records, sections, streamed};
+use nyquist_test_support::art_trace::{dual, header, records, sections, streamed};
 
 #[test]
 fn methods_have_the_time_of_either_clock() {

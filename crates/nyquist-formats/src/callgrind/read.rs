@@ -35,7 +35,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         reader.read_line(String::from_utf8_lossy(line).trim())?;
     }
     let is_cut_in_line = !bytes.ends_with(b"\n");
-    if is_cut_in_line || reader.lacks_totals {
+    if is_cut_in_line || reader.totals == Totals::Missing {
         reader.importer.note(Note::Cut { place: "its end".into() });
     }
     reader.finish()
@@ -67,7 +67,17 @@ struct Callee {
     key: FunctionKey,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the file so far")]
+/// The sums at the end of a part of the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Totals {
+    /// Another program than callgrind wrote the file: it may have none.
+    Optional,
+    /// Callgrind wrote the file. The last part has its sums, or there is no part yet.
+    Complete,
+    /// The last part has no sums yet.
+    Missing,
+}
+
 struct CallgrindReader<'a> {
     importer: Importer,
     requested: Option<&'a str>,
@@ -90,10 +100,7 @@ struct CallgrindReader<'a> {
     callee: Callee,
     is_call: bool,
     has_costs: bool,
-    /// Whether callgrind itself wrote the file, which ends each part with its sums.
-    is_by_callgrind: bool,
-    /// Whether the last part has no sums yet.
-    lacks_totals: bool,
+    totals: Totals,
     negative: u64,
     unknown: u64,
 }
@@ -118,8 +125,7 @@ impl<'a> CallgrindReader<'a> {
             callee: Callee::default(),
             is_call: false,
             has_costs: false,
-            is_by_callgrind: false,
-            lacks_totals: false,
+            totals: Totals::Optional,
             negative: 0,
             unknown: 0,
         }
@@ -143,12 +149,16 @@ impl<'a> CallgrindReader<'a> {
 
     fn read_header(&mut self, key: &str, value: &str) -> Result<(), ReadError> {
         match key {
-            "creator" => self.is_by_callgrind |= value.starts_with("callgrind-"),
+            "creator" if value.starts_with("callgrind-") && self.totals == Totals::Optional => {
+                self.totals = Totals::Complete;
+            }
             "events" => {
                 self.event = Some(event(value, self.requested)?);
-                self.lacks_totals = self.is_by_callgrind;
+                if self.totals == Totals::Complete {
+                    self.totals = Totals::Missing;
+                }
             }
-            "totals" => self.lacks_totals = false,
+            "totals" if self.totals == Totals::Missing => self.totals = Totals::Complete,
             "positions" => {
                 let positions: Vec<_> = value.split_whitespace().take(3).collect();
                 self.line_at = positions.iter().position(|&it| it == "line").unwrap_or(usize::MAX);

@@ -1,18 +1,16 @@
 //! Tests that no format is taken for another one: each of the samples, and its beginnings.
 
 use super::{Format, detect};
-use crate::{
-    art_trace, csv_tree, firefox_timeline, ghc_json, ghc_report, nettrace, pmcstat, safari,
-    simpleperf_report, sysprof, v8,
-};
+use crate::{csv_tree, firefox_timeline, ghc_json, ghc_report, pmcstat, safari, simpleperf_report, v8};
+use nyquist_test_support::{art_trace, nettrace, sysprof};
 
 /// Samples of formats, each with a beginning that is enough to know it.
 fn samples() -> Vec<(Format, Vec<u8>)> {
     vec![
-        (Format::NetTrace, nettrace::tests::made::trace()),
+        (Format::NetTrace, nettrace::trace()),
         (Format::SimpleperfReport, simpleperf_report::tests::report()),
-        (Format::ArtTrace, art_trace::tests::made::dual()),
-        (Format::ArtTrace, art_trace::tests::made::streamed()),
+        (Format::ArtTrace, art_trace::dual()),
+        (Format::ArtTrace, art_trace::streamed()),
         (Format::V8Log, v8::log::tests::LOG.into()),
         (Format::GhcJson, ghc_json::tests::FILE.into()),
         (Format::GhcReport, ghc_report::tests::report().into()),
@@ -21,7 +19,7 @@ fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::Pmcstat, pmcstat::tests::GRAPH.into()),
         (Format::Safari, safari::tests::FILE.into()),
         (Format::FirefoxPanel, firefox_timeline::tests::FILE.into()),
-        (Format::Sysprof, sysprof::tests::made::capture()),
+        (Format::Sysprof, sysprof::capture()),
     ]
 }
 

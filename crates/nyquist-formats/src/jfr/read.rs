@@ -28,8 +28,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 
 /// Reads the events of a recording with the given name, such as `jdk.ThreadPark` or `ThreadPark`. Short names
 /// are `cpu`, `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep` and `native`. Without a name, it reads the
-/// first kind that exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
-/// in ns. O(bytes).
+/// first kind that exists. The order is samples of execution, samples of allocations, waits. Waits also become markers.
+/// Times in ns. O(bytes).
 ///
 /// # Errors
 /// If it is no JFR recording, or has no events of that name.

@@ -2,14 +2,10 @@
 
 use nyquist_profile::{Measure, Profile, Unit};
 
-#[path = "../../tests/jfr_recording/mod.rs"]
-#[expect(unreachable_pub, reason = "the seeds of the fuzz targets are made by it, too")]
-mod jfr_recording;
-
 use super::{read, read_value};
 use crate::error::Note;
 use crate::test_profile::{stacks_of, waits_of};
-use jfr_recording::{EXECUTION, SETTING, WALL, Writer, chunk, events};
+use nyquist_test_support::jfr_recording::{EXECUTION, SETTING, WALL, Writer, chunk, events};
 
 fn counts(name: &str, unit: Unit) -> Measure {
     Measure { name: name.into(), unit }
@@ -113,7 +109,8 @@ fn async_profilers_intervals_are_known() {
     let cpu = read(&file).unwrap().profile;
     assert!(cpu.meta().measure.is_cpu_time());
     assert_eq!((cpu.meta().interval, stacks_of(&cpu)), (5_000_000, vec!["Main.main;org.Work.spin 1".into()]));
-    // A sample of the wall clock among those of the CPU, as older versions have them. jfr-parser counts it as wall time.
+    // A sample of the wall clock among those of the CPU, as older versions have them. jfr-parser counts it as wall
+    // time.
     assert_eq!(waits_of(&cpu), ["(truncated);Main.main 4"]);
     let wall = read_value(&file, Some("wall")).unwrap().profile;
     assert_eq!(wall.meta().measure, counts("wall time", Unit::Time));

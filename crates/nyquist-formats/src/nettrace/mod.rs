@@ -8,7 +8,7 @@ mod events;
 mod methods;
 mod read;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use read::read_value;
 

@@ -4,12 +4,7 @@ use super::read_value;
 use crate::error::Note;
 use crate::test_profile::stacks_of;
 use crate::{Format, detect};
-
-#[path = "../../tests/made_files/nettrace.rs"]
-#[expect(unreachable_pub, reason = "seeds of the fuzzer are made by it, too")]
-pub(crate) mod made;
-
-use made::trace;
+use nyquist_test_support::nettrace::{self as made, trace};
 
 /// What a thread does between two samples is what `dotnet-trace convert` states for it.
 #[test]

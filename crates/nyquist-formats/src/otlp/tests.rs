@@ -29,7 +29,8 @@ fn what_is_written_is_read_again() {
     assert_eq!((&*read.processes()[0].name, &*read.processes()[0].pid), ("app", "77"));
 }
 
-/// Pyroscope refuses a stack that comes twice, and takes `samples/count` with a period of `cpu/nanoseconds` as CPU time.
+/// Pyroscope refuses a stack that comes twice, and takes `samples/count` with a period of `cpu/nanoseconds` as CPU
+/// time.
 #[test]
 fn each_stack_of_a_thread_has_one_sum() {
     let file = ProfilesData::decode(&*written()).unwrap();

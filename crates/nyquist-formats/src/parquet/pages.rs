@@ -18,8 +18,8 @@ const MAX_PAGE_BYTES: u32 = 64 << 20;
 /// The entries of a list: the frames of a stack, or the labels of a process.
 pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 
-/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small. A thread
-/// that waits for hours with one stack of a hundred frames has a hundred values for each byte.
+/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small. A
+/// thread that waits for hours with one stack of a hundred frames has a hundred values for each byte.
 const VALUES_PER_BYTE: u64 = 128;
 const MORE_VALUES: u64 = 1 << 25;
 
@@ -168,9 +168,9 @@ impl Pages {
         })
     }
 
-    /// The number of values of a page with lists, and the bytes of the values. Fails if a list has too many entries. The
-    /// page begins with the repetition levels, which are 0 where a list begins, and the definition levels, which are 0
-    /// for a list without entries.
+    /// The number of values of a page with lists, and the bytes of the values. Fails if a list has too many entries.
+    /// The page begins with the repetition levels, which are 0 where a list begins, and the definition levels, which
+    /// are 0 for a list without entries.
     fn check_lists<'p>(&mut self, page: &'p [u8], values: u32) -> Result<(u64, &'p [u8])> {
         let (mut entries, mut most, mut defined) = (self.entries, 0, 0);
         let levels = |page, on_run: &mut dyn FnMut(bool, u64)| {
@@ -197,8 +197,8 @@ fn texts(mut bytes: &[u8]) -> Option<u64> {
     Some(count)
 }
 
-/// Passes on the levels of a page, each 0 or 1, as runs, and returns the bytes after them. They are runs, or groups of 8
-/// bits. `None` if they are damaged.
+/// Passes on the levels of a page, each 0 or 1, as runs, and returns the bytes after them. They are runs, or groups of
+/// 8 bits. `None` if they are damaged.
 fn levels<'p>(page: &'p [u8], values: u64, on_run: &mut dyn FnMut(bool, u64)) -> Option<&'p [u8]> {
     let (length, rest) = page.split_first_chunk()?;
     let (mut levels, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;

@@ -1,5 +1,5 @@
-//! What the packets `StackSample` of later versions of Perfetto weigh: each has a weight of the counter that it was taken
-//! by, and of others that were read with it.
+//! What the packets `StackSample` of later versions of Perfetto weigh: each has a weight of the counter that it was
+//! taken by, and of others that were read with it.
 
 use nyquist_profile::{Measure, Unit};
 use rustc_hash::FxHashMap;

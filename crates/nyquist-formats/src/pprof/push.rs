@@ -1,5 +1,5 @@
-//! The request by which Pyroscope takes profiles (`push.v1.PusherService/Push`), and the name by which its older versions
-//! do (`/ingest`).
+//! The request by which Pyroscope takes profiles (`push.v1.PusherService/Push`), and the name by which its older
+//! versions do (`/ingest`).
 
 use prost::Message;
 

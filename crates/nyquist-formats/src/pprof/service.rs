@@ -54,8 +54,8 @@ pub fn write_service(
     Ok(files)
 }
 
-/// The name of a measure in a series and in the types of its files. Pyroscope divides a type at its colons, and a name of
-/// Prometheus has letters, digits and `_`.
+/// The name of a measure in a series and in the types of its files. Pyroscope divides a type at its colons, and a name
+/// of Prometheus has letters, digits and `_`.
 pub fn series_name(measure: &str) -> String {
     measure.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
 }

@@ -1,10 +1,11 @@
-//! Captures of sysprof (`.syscap`): the samples of its sampler, with the mapped files and the names that are in the file.
+//! Captures of sysprof (`.syscap`): the samples of its sampler, with the mapped files and the names that are in the
+//! file.
 //!
 //! The layout is that of `sysprof-capture-types.h`, and names are packed as its `__symbols__` file is (an array of
 //! addresses, process and place of the name, which ends with zeros).
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -95,8 +96,8 @@ struct MappedFile<'a> {
     path: &'a [u8],
 }
 
-/// A range of addresses with a name, by the place of the name in the names. Code of the kernel, too, has the process that
-/// executed it.
+/// A range of addresses with a name, by the place of the name in the names. Code of the kernel, too, has the process
+/// that executed it.
 struct NamedRange {
     pid: u32,
     start: u64,
@@ -241,12 +242,12 @@ impl<'a> Capture<'a> {
 struct Code<'c> {
     capture: &'c Capture<'c>,
     ranges: Vec<NamedRange>,
-    /// Packed names by their places, and those of [`Capture::jit`] by address. Each is processed once, because many frames may
-    /// have the same long one. `None` where sysprof knows none.
+    /// Packed names by their places, and those of [`Capture::jit`] by address. Each is processed once, because many
+    /// frames may have the same long one. `None` where sysprof knows none.
     names: FxHashMap<u32, Option<StringId>>,
     jit_names: FxHashMap<u64, StringId>,
-    /// How many bytes names may still have. No byte belongs to two names, so together they are no longer than the packed
-    /// names; without this, a text without zeros would be copied for each address.
+    /// How many bytes names may still have. No byte belongs to two names, so together they are no longer than the
+    /// packed names; without this, a text without zeros would be copied for each address.
     left: usize,
     /// By process, address, lookup address, and whether it is the kernel's.
     frames: FxHashMap<(i32, u64, u64, bool), FrameId>,

@@ -6,11 +6,7 @@ use super::{Capture, Code, HEADER, NamedRange, read};
 use crate::error::Note;
 use crate::import::Importer;
 use crate::test_profile::stacks_of;
-use made::capture;
-
-#[path = "../../tests/made_files/sysprof.rs"]
-#[expect(unreachable_pub, reason = "seeds of the fuzzer are made by it, too")]
-pub(crate) mod made;
+use nyquist_test_support::sysprof::capture;
 
 #[test]
 fn samples_have_names_or_addresses_in_libs() {

@@ -17,9 +17,9 @@ use crate::number_list::{EachOf, NumberList};
 
 pub(super) const FORMAT: &str = "a CPU profile of V8";
 
-/// Reads a CPU profile, whose text is never in memory as a whole. Each sample stands for the time until the next one, as
-/// in `DevTools`, because V8's clock is uneven. The last one stands for the time until the end. Samples of `(idle)` are
-/// waiting.
+/// Reads a CPU profile, whose text is never in memory as a whole. Each sample stands for the time until the next one,
+/// as in `DevTools`, because V8's clock is uneven. The last one stands for the time until the end. Samples of `(idle)`
+/// are waiting.
 ///
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.

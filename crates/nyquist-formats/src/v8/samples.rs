@@ -24,7 +24,8 @@ fn signed(step: u64, is_backwards: bool) -> u64 {
     step.min(u64::MAX >> 1) << 1 | u64::from(is_backwards)
 }
 
-/// A difference in µs in a file, as a [`signed_step`]. Nearly all are whole numbers, which need no arithmetic of fractions.
+/// A difference in µs in a file, as a [`signed_step`]. Nearly all are whole numbers, which need no arithmetic of
+/// fractions.
 pub(super) struct Step(pub(super) u64);
 
 impl<'de> Deserialize<'de> for Step {
@@ -104,9 +105,9 @@ impl Placed {
     const NONE: Self = Self { last: None, count: 0, step: 0, longest: 0 };
 
     /// When the last sample ends, if the recording ended at `end`, or that is not known (0). It ends with the recording
-    /// or, if the end is not known, it lasts as long as the previous sample. If a recording ends with its last sample, or
-    /// before it by V8's uneven clock, the sample has no time. It lasts no longer than any other, because some programs
-    /// state an end of another clock.
+    /// or, if the end is not known, it lasts as long as the previous sample. If a recording ends with its last sample,
+    /// or before it by V8's uneven clock, the sample has no time. It lasts no longer than any other, because some
+    /// programs state an end of another clock.
     fn end_of(&self, last: u64, end: u64) -> u64 {
         match (self.count, end) {
             (1, 0) => last.saturating_add(MILLISECOND),

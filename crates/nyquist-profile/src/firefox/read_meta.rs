@@ -18,8 +18,8 @@ pub(super) type CpuUnit = Option<f64>;
 /// Converts a time in ms to ns; invalid times become 0. It is exact up to 2^33 ms (99 days), from where floating-point
 /// numbers of ms are more than a ns apart.
 pub(super) fn nanoseconds(milliseconds: f64) -> u64 {
-    // The whole would lose bits of the fraction. A cast from a floating-point number saturates, and gives 0 for negative
-    // numbers and NaN.
+    // The whole would lose bits of the fraction. A cast from a floating-point number saturates, and gives 0 for
+    // negative numbers and NaN.
     let whole = milliseconds.trunc();
     let rest = ((milliseconds - whole) * 1e6).round() as u64;
     (whole as u64).saturating_mul(1_000_000).saturating_add(rest)

@@ -7,7 +7,7 @@ use nyquist_profile::firefox::{self, FormatVersion, Inconsistency, ReadError, Wr
 use serde_json::{Value, json};
 
 use crate::check::places;
-use crate::support::sample_profile;
+use nyquist_test_support::sample_profile::sample_profile;
 
 fn written(version: FormatVersion, gzip: bool) -> Vec<u8> {
     let mut output = Vec::new();

@@ -4,7 +4,7 @@ use nyquist_profile::firefox::{self, FormatVersion, Violation, WriteOptions};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
 use serde_json::{Value, json};
 
-use crate::support::sample_profile;
+use nyquist_test_support::sample_profile::sample_profile;
 
 fn document(profile: &Profile, version: FormatVersion) -> Value {
     let mut output = Vec::new();

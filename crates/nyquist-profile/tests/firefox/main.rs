@@ -7,5 +7,4 @@ mod javascript;
 mod old_versions;
 mod round_trip;
 mod samply;
-mod support;
 mod view;

@@ -4,7 +4,7 @@ use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Profile, Sample};
 use serde_json::{Value, json};
 
-use crate::support::{describe, sample_profile};
+use nyquist_test_support::sample_profile::{describe, sample_profile};
 
 fn document(version: FormatVersion) -> Value {
     let mut output = Vec::new();

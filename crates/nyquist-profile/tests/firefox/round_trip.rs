@@ -1,10 +1,10 @@
 //! A profile that is written and read again is the same.
 
-use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{
     Frame, Func, Measure, Meta, Process, Profile, ProfileBuilder, Sample, Source, Thread, Unit,
 };
+use nyquist_test_support::sample_profile::{describe, sample_profile};
 use serde_json::{Value, json};
 
 fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {

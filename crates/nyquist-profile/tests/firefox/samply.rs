@@ -4,7 +4,7 @@
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Profile, Thread};
 
-use crate::support::describe;
+use nyquist_test_support::sample_profile::describe;
 
 fn samply_profile() -> Profile {
     firefox::read(&include_bytes!("data/samply-0.13.1.json.gz")[..]).unwrap()

@@ -62,17 +62,17 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, if it should end before the process does.
     pub duration: Option<Duration>,
-    /// How long samples may stay in the rings; a chunk then comes at least this often, even without records. `None` leaves
-    /// them there until a wake-up is worthwhile, which may take seconds: the least work for a recording without live
-    /// display.
+    /// How long samples may stay in the rings; a chunk then comes at least this often, even without records. `None`
+    /// leaves them there until a wake-up is worthwhile, which may take seconds: the least work for a recording without
+    /// live display.
     pub hand_over_every: Option<Duration>,
-    /// Whether they may stay for longer after a time without any, up to two seconds. The recorder of a program that sleeps then
-    /// sleeps, too, and chunks come only if there are records, or were just now.
+    /// Whether they may stay for longer after a time without any, up to two seconds. The recorder of a program that
+    /// sleeps then sleeps, too, and chunks come only if there are records, or were just now.
     pub hand_over_lazily: bool,
     /// Whether nothing is sampled before a request to resume.
     pub starts_paused: bool,
-    /// Whether the recording goes on all the time, so that the CPU time of reading deep stacks has to be in proportion to
-    /// its samples. Then some of them stay truncated.
+    /// Whether the recording goes on all the time, so that the CPU time of reading deep stacks has to be in proportion
+    /// to its samples. Then some of them stay truncated.
     pub spares_cpu_time: bool,
     /// The CPUs on which samples are recorded; all online CPUs if empty.
     pub cpus: Vec<u32>,

@@ -169,7 +169,8 @@ pub(crate) fn after_name(stat: &[u8]) -> Option<&[u8]> {
 }
 
 /// The state of a thread, as the letter in its `status` (`T` for stopped, `Z` for a zombie); `None` if there is no such
-/// thread. Its `stat` has the letter, too, but who reads that waits while a program that calls exec waits for its files.
+/// thread. Its `stat` has the letter, too, but who reads that waits while a program that calls exec waits for its
+/// files.
 pub fn state(tid: u32) -> Option<char> {
     status_value(tid, "State")?.trim_start().chars().next()
 }

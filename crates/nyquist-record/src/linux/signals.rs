@@ -33,8 +33,9 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
     }
 }
 
-/// Starts a process in which all signals are blocked. It is created in the group of the terminal's job: Ctrl-Z would stop
-/// it before exec, and this process, which waits for exec (`vfork`), could not stop, so that the shell would wait for it.
+/// Starts a process in which all signals are blocked. It is created in the group of the terminal's job: Ctrl-Z would
+/// stop it before exec, and this process, which waits for exec (`vfork`), could not stop, so that the shell would wait
+/// for it.
 ///
 /// # Errors
 /// If the process cannot be started.
@@ -90,8 +91,8 @@ pub struct SaveRequests {
 }
 
 impl SaveRequests {
-    /// Takes over the signal for the calling thread and the threads that it starts from now on; call it before there are
-    /// others.
+    /// Takes over the signal for the calling thread and the threads that it starts from now on; call it before there
+    /// are others.
     ///
     /// # Errors
     /// If the kernel gives no descriptor.

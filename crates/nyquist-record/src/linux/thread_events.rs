@@ -1,5 +1,5 @@
-//! Opens events of threads. While a process calls exec, `perf_event_open` waits for it (`exec_update_lock`), and another
-//! user's file system can make that last for ever. So a timer interrupts each wait.
+//! Opens events of threads. While a process calls exec, `perf_event_open` waits for it (`exec_update_lock`), and
+//! another user's file system can make that last for ever. So a timer interrupts each wait.
 
 use std::error::Error;
 use std::ffi::CStr;

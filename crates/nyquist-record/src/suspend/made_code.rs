@@ -9,8 +9,8 @@ use super::images::{Images, unmap};
 
 /// The path of memory without a file.
 const NO_FILE: &str = "//anon";
-/// Looks may take one of this many parts of the time, because they go through all memory of a process. But a look for an
-/// address that was sampled is not put off for long: code that is found later is not in the stacks before.
+/// Looks may take one of this many parts of the time, because they go through all memory of a process. But a look for
+/// an address that was sampled is not put off for long: code that is found later is not in the stacks before.
 const PART_OF_LOOKS: u64 = 20;
 /// The shortest and the longest time between two looks, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 5_000_000;
@@ -75,8 +75,8 @@ impl MadeCode {
         gone.chain(new).map(|change| (before, change)).collect()
     }
 
-    /// Leaves memory to images that were found there. It was not known that they are images. A sampled address that is in
-    /// one is sought no longer.
+    /// Leaves memory to images that were found there. It was not known that they are images. A sampled address that is
+    /// in one is sought no longer.
     pub(crate) fn leave_to(&mut self, images: &Images, pid: u32, time: u64) -> Vec<(u64, EventKind)> {
         self.sought = self.sought.filter(|address| images.find(*address).is_none());
         let gone = self.ranges.extract_if(.., |range| images.overlap(range));

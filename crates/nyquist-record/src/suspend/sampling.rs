@@ -245,7 +245,8 @@ impl<S: System> Sampler<S> {
     }
 
     /// Notes that a process was sampled at an address. Reads its images at once if the code there is unknown,
-    /// and then looks for code that was made at run time. Reads them more often while the process is new, because it loads libraries then.
+    /// and then looks for code that was made at run time. Reads them more often while the process is new, because it
+    /// loads libraries then.
     fn note_sample(&mut self, pid: u32, ip: u64, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = true;

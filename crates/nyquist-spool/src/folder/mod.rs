@@ -77,8 +77,8 @@ struct Place {
 }
 
 impl SpoolFolder {
-    /// Opens the folder, which is made if it is missing. It has to belong to that user, with whose rights this is called, and
-    /// others must not be able to write to it.
+    /// Opens the folder, which is made if it is missing. It has to belong to that user, with whose rights this is
+    /// called, and others must not be able to write to it.
     pub fn create(path: &Path, user: u32) -> io::Result<Self> {
         Self::opened(path, user, Missing::Make)
     }

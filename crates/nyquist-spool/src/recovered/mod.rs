@@ -12,8 +12,9 @@ use nyquist_profile::{
 /// How many rows may be missing in all. Each has a row in their place.
 const MAX_MISSING: u64 = 1 << 22;
 
-/// The tables of a recording, as far as its records were read. Records can be read twice: rows that are known are left as
-/// they are. Rows that are missing because of damage have rows in their place, so that those behind them keep their indexes.
+/// The tables of a recording, as far as its records were read. Records can be read twice: rows that are known are left
+/// as they are. Rows that are missing because of damage have rows in their place, so that those behind them keep their
+/// indexes.
 #[derive(Debug)]
 pub struct RecoveredTables {
     /// The profile so far.
@@ -165,8 +166,8 @@ impl RecoveredTables {
         }
     }
 
-    /// How many rows of a table with `known` rows are missing before a record that begins with row `start`. `None` if more
-    /// are missing than were in what was skipped.
+    /// How many rows of a table with `known` rows are missing before a record that begins with row `start`. `None` if
+    /// more are missing than were in what was skipped.
     pub(crate) fn missing_before(&mut self, start: usize, known: usize) -> Option<usize> {
         let missing = start.saturating_sub(known);
         let all = self.missing.checked_add(missing as u64)?;

@@ -5,7 +5,7 @@
 //! ```text
 //! head  = number of rows (u64)  for each block: where its first row begins (u64)
 //! block = rows, of which all blocks but the last have 128
-//! row   = where it begins (u64)  its length (u32)  where its name is in the symbol table's strings (u32)  its reach (u32)
+//! row = where it begins (u64) its length (u32) where its name is in the symbol table's strings (u32) its reach (u32)
 //! ```
 //!
 //! The file has the format of all files of a cache (`cache/block_file.rs`), and is never modified.

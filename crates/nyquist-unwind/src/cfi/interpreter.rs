@@ -211,8 +211,8 @@ impl<'a, A: Architecture, R: RowReceiver> EntryExecution<'a, '_, A, R> {
         if is_plain { self.plain_pairs(instructions) } else { instructions }
     }
 
-    /// As [`EntryExecution::pairs`], if the CFA is a register + offset. It is a separate function without calls, so that
-    /// its state stays in registers. It ends early at a row that cannot be handled without a call.
+    /// As [`EntryExecution::pairs`], if the CFA is a register + offset. It is a separate function without calls, so
+    /// that its state stays in registers. It ends early at a row that cannot be handled without a call.
     #[inline(never)]
     fn plain_pairs(&mut self, mut instructions: &'a [u8]) -> &'a [u8] {
         let factor = self.cie.code_factor;

@@ -3,7 +3,8 @@
 
 use crate::rule::{CfaKind, Rule};
 
-/// The numbers of the general registers in DWARF, by their numbers in instructions (System V ABI for AMD64, figure 3.36).
+/// The numbers of the general registers in DWARF, by their numbers in instructions (System V ABI for AMD64, figure
+/// 3.36).
 const DWARF_NUMBERS: [i64; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// The registers that a called function may change, by their numbers in instructions.

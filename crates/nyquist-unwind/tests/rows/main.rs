@@ -1,11 +1,9 @@
 //! Compares every row of every FDE of some binaries with gimli's evaluation.
 
-mod oracle;
-
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
+use nyquist_test_support::unwind_rows::{agrees, vendor};
 use nyquist_unwind::Module;
-use oracle::{agrees, vendor};
 use std::fs::File;
 
 fn compare_file(path: &str) -> usize {

@@ -13,12 +13,12 @@ const MAX_HEAD: usize = 4 << 10;
 /// How long a client may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The clients whose request is not there yet. Beyond them, the one that has waited longest is let go: whoever has a request
-/// sends it at once.
+/// The clients whose request is not there yet. Beyond them, the one that has waited longest is let go: whoever has a
+/// request sends it at once.
 const MAX_CLIENTS: usize = 64;
 
-/// The clients that are accepted before others get their answers. After so many at once there is a pause, so that a flood of
-/// clients does not take the CPU time of what is recorded.
+/// The clients that are accepted before others get their answers. After so many at once there is a pause, so that a
+/// flood of clients does not take the CPU time of what is recorded.
 const MAX_ACCEPTED: usize = 32;
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -49,7 +49,8 @@ impl Budget {
         Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0, cheap: 0 }
     }
 
-    /// What was too much since the last call, if this rate is stated. The recorded command is a child, whose time is its own.
+    /// What was too much since the last call, if this rate is stated. The recorded command is a child, whose time is
+    /// its own.
     pub(super) fn check(&mut self, rate: u32, command: Option<u32>) -> Option<Excess> {
         let (took, now) = (self.looked.elapsed(), ticks_of_all(command));
         let used = now.saturating_sub(self.ticks);

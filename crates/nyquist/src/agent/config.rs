@@ -1,5 +1,5 @@
-//! The configuration file: TOML whose keys are the names of options. It becomes words of a command line, before those that
-//! were typed, which therefore take precedence.
+//! The configuration file: TOML whose keys are the names of options. It becomes words of a command line, before those
+//! that were typed, which therefore take precedence.
 
 use crate::args::{AgentArgs, Cli, Command};
 use crate::failure::Failure;

@@ -58,8 +58,9 @@ impl Folder<'_> {
         Err(Failure::new("this build writes no Parquet files: it was made without the feature `parquet`"))
     }
 
-    /// `date=2026-01-31/host=web1/120000000-77.parquet`: the time at which it begins, to a millisecond, and the id of this
-    /// process. Behind it stand the event, if the values are one's, and the number of a file that is not the first.
+    /// `date=2026-01-31/host=web1/120000000-77.parquet`: the time at which it begins, to a millisecond, and the id of
+    /// this process. Behind it stand the event, if the values are one's, and the number of a file that is not the
+    /// first.
     #[cfg(any(feature = "parquet", test))]
     fn place(self, profile: &Profile, number: u64) -> PathBuf {
         let meta = profile.meta();

@@ -1,4 +1,5 @@
-//! `/metrics` and `/healthz` on loopback, for Prometheus and for what watches the agent. Nothing in them names a program.
+//! `/metrics` and `/healthz` on loopback, for Prometheus and for what watches the agent. Nothing in them names a
+//! program.
 
 use super::brief_clients::BriefClients;
 use super::counts::Counts;

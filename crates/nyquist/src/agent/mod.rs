@@ -283,8 +283,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no rate
-    /// makes it cheaper.
+    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no
+    /// rate makes it cheaper.
     fn takes_too_much(&mut self) -> bool {
         let command = self.command.as_ref().map(|command| command.pid().0);
         // What the stated rate permits: a part of the cost does not fall with the rate.

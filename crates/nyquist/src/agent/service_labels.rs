@@ -193,7 +193,8 @@ fn of_group(path: &str) -> ProcessOrigin {
     origin
 }
 
-/// The id of a container: 64 hexadecimal digits, or 32 with a number behind, maybe with the name of the runtime before it.
+/// The id of a container: 64 hexadecimal digits, or 32 with a number behind, maybe with the name of the runtime before
+/// it.
 fn container(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let is_id = |text: &str| text.len() == 64 && is_hex(text);

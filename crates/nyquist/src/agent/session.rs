@@ -92,8 +92,8 @@ struct Growing {
 }
 
 impl Session {
-    /// Opens the events of a target, and begins to record. The command starts with it. `ended` gets a message when there
-    /// is nothing more to record.
+    /// Opens the events of a target, and begins to record. The command starts with it. `ended` gets a message when
+    /// there is nothing more to record.
     pub(super) fn start<M: Send + 'static>(
         args: &AgentArgs,
         rate: u32,

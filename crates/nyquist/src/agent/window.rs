@@ -19,8 +19,8 @@ impl Window {
         Self { start, end: Timestamp(start.0 + until_boundary(wall, length)) }
     }
 
-    /// The window after this one. If the clock was set, it has another length. After a long stop, as of a virtual machine,
-    /// it ends after now.
+    /// The window after this one. If the clock was set, it has another length. After a long stop, as of a virtual
+    /// machine, it ends after now.
     pub(super) fn next(self, now: Timestamp, wall: SystemTime, length: Duration) -> Self {
         let length_ns = length.as_nanos() as u64;
         let since = Duration::from_nanos(now.0.saturating_sub(self.end.0));

@@ -22,8 +22,8 @@ pub(crate) struct AnnotateArgs {
     /// Only instructions
     #[arg(long)]
     pub(crate) asm: bool,
-    /// How often event A happened for each event B, by source line, as cache-misses/instructions. `cpu-time` stands for the
-    /// CPU time
+    /// How often event A happened for each event B, by source line, as cache-misses/instructions. `cpu-time` stands for
+    /// the CPU time
     #[arg(long, value_name = "A/B", conflicts_with_all = ["asm", "event", "off_cpu", "wall"])]
     pub(crate) ratio: Option<String>,
     /// The hottest first, instead of in the order of the code

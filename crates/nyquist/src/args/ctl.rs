@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum};
 
 Recordings obey that were started with --last, --delay, --start-paused or --ctl, by the same user or root.")]
 pub(crate) struct CtlArgs {
-    /// The number of the recording process, or of a process that it records, if there are several; then what to do: start,
-    /// stop, save, status
+    /// The number of the recording process, or of a process that it records, if there are several; then what to do:
+    /// start, stop, save, status
     #[arg(value_name = "[PID] ACTION", num_args = 1..=2, required = true)]
     pub(crate) argv: Vec<String>,
     /// Print JSON

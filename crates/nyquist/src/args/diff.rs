@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 Exit status: 0 if there is a comparison, 1 if --fail-above fails, 2 if a file cannot be read or compared.")]
 pub(crate) struct DiffArgs {
-    /// The profile before and the one after, or all those before where --after is given; or two folders, whose files of the
-    /// same name are compared
+    /// The profile before and the one after, or all those before where --after is given; or two folders, whose files of
+    /// the same name are compared
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The profiles after

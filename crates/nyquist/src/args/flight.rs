@@ -13,13 +13,13 @@ const SECONDS: RangeInclusive<f64> = 0.1..=1e9;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "While it runs (Linux)")]
 pub(crate) struct FlightArgs {
-    /// Keep only the last part, as 30s, in memory that does not grow with time; it is saved at the end, and before it on
-    /// SIGUSR1, by `nyquist ctl save`, and by --trigger
+    /// Keep only the last part, as 30s, in memory that does not grow with time; it is saved at the end, and before it
+    /// on SIGUSR1, by `nyquist ctl save`, and by --trigger
     #[arg(long, value_name = "TIME", conflicts_with_all = ["perf_data", "alloc", "iteration_count", "live"],
         value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) last: Option<Duration>,
-    /// Save what is kept when this is so: 'cpu > 90% for 5s' (of one CPU), 'rss > 2G', 'wait > 500ms', 'wait lock > 500ms',
-    /// 'marker NAME > 100ms' (may be repeated)
+    /// Save what is kept when this is so: 'cpu > 90% for 5s' (of one CPU), 'rss > 2G', 'wait > 500ms', 'wait lock >
+    /// 500ms', 'marker NAME > 100ms' (may be repeated)
     #[arg(long, value_name = "CONDITION", requires = "last")]
     pub(crate) trigger: Vec<Trigger>,
     /// How long triggers rest after a save

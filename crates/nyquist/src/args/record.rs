@@ -86,8 +86,8 @@ pub(crate) struct RecordArgs {
     /// Also record where threads wait, for how long, and what for
     #[arg(long, conflicts_with = "perf_data")]
     pub(crate) off_cpu: bool,
-    /// Also record where the command and its children allocate memory, and what they free: `report --event live`, `peak`,
-    /// `total`, `temporary` (Linux)
+    /// Also record where the command and its children allocate memory, and what they free: `report --event live`,
+    /// `peak`, `total`, `temporary` (Linux)
     #[arg(long, conflicts_with = "perf_data")]
     pub(crate) alloc: bool,
     /// Take one sample per BYTES that are allocated, on average (1: record each allocation)
@@ -222,8 +222,8 @@ pub(crate) struct ShapeArgs {
         hide_default_value = true
     )]
     pub(crate) include_args: usize,
-    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened; the code in
-    /// them is then shown without source and instructions
+    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened; the
+    /// code in them is then shown without source and instructions
     #[arg(long)]
     pub(crate) unlink_aux_files: bool,
 }

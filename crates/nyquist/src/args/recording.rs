@@ -30,7 +30,8 @@ pub(crate) struct RecordingArgs {
     /// samples of another profiler's file have several values, this value, as alloc_space or jdk.ThreadPark
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
-    /// Only samples of a pprof or OpenTelemetry file that have this label, as method=GET, or of any value, as method (may be repeated)
+    /// Only samples of a pprof or OpenTelemetry file that have this label, as method=GET, or of any value, as method
+    /// (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) label: Vec<String>,
     /// The profile's name (default: the recorded command's)

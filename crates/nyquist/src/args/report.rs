@@ -22,8 +22,8 @@ pub(crate) struct ReportArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
-    /// How often event A happened for each event B, by function, as cache-misses/instructions. `cpu-time` stands for the CPU
-    /// time
+    /// How often event A happened for each event B, by function, as cache-misses/instructions. `cpu-time` stands for
+    /// the CPU time
     #[arg(long, value_name = "A/B", conflicts_with_all = ["view", "columns", "depth", "event", "off_cpu", "wall"])]
     pub(crate) ratio: Option<String>,
     /// Leave out what takes less than this share of the whole (trees: 0.5 by default)

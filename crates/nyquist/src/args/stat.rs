@@ -65,8 +65,8 @@ pub(crate) struct StatArgs {
     pub(crate) as_root: bool,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
-    /// The program to count, with its arguments; NAME=VALUE before it sets its environment. A word `--vs` begins a second
-    /// command, which is compared with the first
+    /// The program to count, with its arguments; NAME=VALUE before it sets its environment. A word `--vs` begins a
+    /// second command, which is compared with the first
     #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["pid", "tid", "all_cpus"])]
     pub(crate) command: Vec<OsString>,
 }

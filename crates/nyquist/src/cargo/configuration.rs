@@ -86,9 +86,9 @@ pub(super) enum RunnerOverride {
 
 impl RunnerOverride {
     /// The way that works. The variable is preferred: where files and options both have tables `build` and `target`,
-    /// cargo 1.95 sometimes appends the runner of an option to that of a file, and does not replace it. But the variable
-    /// cannot hold a name with a space, and a user's `--config` has priority over it. If the user has set it, an option
-    /// cannot be merged with it.
+    /// cargo 1.95 sometimes appends the runner of an option to that of a file, and does not replace it. But the
+    /// variable cannot hold a name with a space, and a user's `--config` has priority over it. If the user has set it,
+    /// an option cannot be merged with it.
     pub(super) fn new(target: &str, argv: &[&str], has_options: bool) -> Self {
         let name = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace(['-', '.'], "_"));
         let is_set = std::env::var_os(&name).is_some();

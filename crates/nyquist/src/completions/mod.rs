@@ -1,4 +1,5 @@
-//! Completion scripts: those of the definitions, without hidden commands, with the names of events, and with `cargo nyquist`.
+//! Completion scripts: those of the definitions, without hidden commands, with the names of events, and with
+//! `cargo nyquist`.
 
 use crate::args::{Cli, cargo::CargoCli};
 use clap::{Command, CommandFactory as _};

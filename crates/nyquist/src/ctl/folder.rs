@@ -12,7 +12,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The start and the end of a socket's name, which has the number of the recording and those of its processes between them.
+/// The start and the end of a socket's name, which has the number of the recording and those of its processes between
+/// them.
 const NAME: (&str, &str) = ("ctl-", ".sock");
 
 /// The most processes that a name names: names have at most 255 bytes.
@@ -126,8 +127,8 @@ impl FoundSocket {
         is_socket.then(|| Self { pid, recorded, name, folder: Arc::clone(folder) })
     }
 
-    /// Connects to the recording. It belongs to the folder's user, or to root, who may record for this user. Does not wait for
-    /// one that accepts nobody.
+    /// Connects to the recording. It belongs to the folder's user, or to root, who may record for this user. Does not
+    /// wait for one that accepts nobody.
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -146,7 +147,8 @@ fn own_uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// The folders of which the first that can be used is: that of the session, and one that stays. Root has one of its own.
+/// The folders of which the first that can be used is: that of the session, and one that stays. Root has one of its
+/// own.
 fn folders_of(uid: u32) -> Vec<PathBuf> {
     let folders = UserFolders::of_user();
     let session = folders.var("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());

@@ -42,8 +42,8 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The recording that is meant: the one with this number, the one that records the process with this number, or the only one.
-/// Those of other users, which root may control, only by their numbers.
+/// The recording that is meant: the one with this number, the one that records the process with this number, or the
+/// only one. Those of other users, which root may control, only by their numbers.
 fn choose(pid: Option<u32>) -> Result<FoundSocket, Failure> {
     let mut found = sockets(SocketFolder::own(), pid);
     if found.is_empty() && pid.is_some() {

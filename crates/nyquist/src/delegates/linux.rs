@@ -16,8 +16,8 @@ use std::process::{Command, ExitCode};
 const DELEGATE: &str = "--delegate";
 const FOR_ROOT: &str = "--for-root";
 
-/// Lets other processes access targets from now on, whatever the command is: the first look at a target may wait for it.
-/// None is started before it is needed.
+/// Lets other processes access targets from now on, whatever the command is: the first look at a target may wait for
+/// it. None is started before it is needed.
 pub(crate) fn set_up() {
     targets();
 }

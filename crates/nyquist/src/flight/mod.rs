@@ -1,4 +1,5 @@
-//! A recording that is controlled while it runs: it keeps its last part, pauses, and is saved on request and by triggers.
+//! A recording that is controlled while it runs: it keeps its last part, pauses, and is saved on request and by
+//! triggers.
 //!
 //! All of this happens on the converter's thread, between two chunks, which come at least every tenth of a second.
 //! Another thread looks up names and writes files, so that the recording goes on meanwhile.
@@ -21,8 +22,8 @@ use saver::{SaveJob, Saver};
 use saves::SavePolicy;
 use std::time::Duration;
 
-/// The shortest time between two looks whether a wait that has ended is one that a trigger names. Each takes a copy of the
-/// recording and its names.
+/// The shortest time between two looks whether a wait that has ended is one that a trigger names. Each takes a copy of
+/// the recording and its names.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// The longest time that is dropped at once, as a part of the time that is kept: dropping costs as much as what stays.

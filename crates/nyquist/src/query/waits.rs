@@ -4,8 +4,8 @@ use super::answer::Answer;
 use super::context::QueryContext;
 use nyquist_analysis::schema::List;
 
-/// What threads wait for, the longest in total first, with the place where most of that time is spent. Further queries lead from the
-/// first place to its line.
+/// What threads wait for, the longest in total first, with the place where most of that time is spent. Further queries
+/// lead from the first place to its line.
 pub(super) fn waits(context: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     let waits = context.view.waits();

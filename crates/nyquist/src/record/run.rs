@@ -25,8 +25,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Leaves out the sums of the system that have more than was requested: they are of all threads and all of the time, and
-    /// the command's also of all CPUs.
+    /// Leaves out the sums of the system that have more than was requested: they are of all threads and all of the
+    /// time, and the command's also of all CPUs.
     pub(super) fn with_requested_sums(mut self, args: &RecordArgs) -> Self {
         let has_all = !args.shape.rows.main_thread_only && args.flight.last.is_none();
         self.used = self.used.filter(|_| has_all && args.cpu.is_none() && !args.flight.is_controlled());

@@ -68,7 +68,8 @@ pub(crate) fn named_processes(args: &TargetArgs, hint: &str) -> Result<Vec<Pid>,
     Ok(pids)
 }
 
-/// The profile's description of a recording that begins now, with a sample in each interval. `extra` says how it is recorded.
+/// The profile's description of a recording that begins now, with a sample in each interval. `extra` says how it is
+/// recorded.
 pub(crate) fn describe(args: &RecordArgs, interval_ns: u64, extra: Vec<ExtraInfo>) -> Meta {
     let argv: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

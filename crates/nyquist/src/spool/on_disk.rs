@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 /// The most bytes of all spools together.
 const DEFAULT_MAX_SIZE: u64 = 4 << 30;
 
-/// The shortest time between two batches: what comes each half second is passed on at once, so less than a second is lost.
+/// The shortest time between two batches: what comes each half second is passed on at once, so less than a second is
+/// lost.
 const EVERY: Duration = Duration::from_millis(400);
 
 /// How long the end of a recording waits for a disk that does not answer.
@@ -50,16 +51,16 @@ struct SpoolState {
     is_busy: Arc<AtomicBool>,
 }
 
-/// The folder of spools: the one that the user has named, or that in the user's folder for the state of programs. `None`
-/// without a home folder in which the user, with whose rights this runs, may create files.
+/// The folder of spools: the one that the user has named, or that in the user's folder for the state of programs.
+/// `None` without a home folder in which the user, with whose rights this runs, may create files.
 pub(crate) fn folder(named: Option<&Path>) -> Option<PathBuf> {
     named.map(Path::to_owned).or_else(|| Some(UserFolders::of_user().state()?.join("spool")))
 }
 
 impl Spool {
-    /// The spool of a recording that is about to begin; `None` if none is requested, or there is no place for it. Nothing
-    /// is written before the recording has lasted for some time. Says if there is something to recover. `by_default` says
-    /// whether it is requested without `--spool`.
+    /// The spool of a recording that is about to begin; `None` if none is requested, or there is no place for it.
+    /// Nothing is written before the recording has lasted for some time. Says if there is something to recover.
+    /// `by_default` says whether it is requested without `--spool`.
     pub(crate) fn of(args: &SpoolArgs, by_default: bool, printer: Printer) -> Result<Option<Self>, Failure> {
         let place = identity::as_invoking_user(|| folder(args.spool.as_deref()))?;
         let Some(path) = place else { return Ok(None) };

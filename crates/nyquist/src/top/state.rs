@@ -51,15 +51,23 @@ pub(super) enum Action {
     Reset,
 }
 
+/// What keys act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyMode {
+    /// The page.
+    Page,
+    /// The search text, which is being typed.
+    Search,
+    /// The help, which covers the page.
+    Help,
+}
+
 /// The state of the screen.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is switched by a key, or known from the beginning")]
 pub(super) struct ScreenState {
     pub(super) question: Question,
     pub(super) is_paused: bool,
-    pub(super) shows_help: bool,
-    /// Whether the search text is being typed.
-    pub(super) is_typing: bool,
+    pub(super) mode: KeyMode,
     /// The number of rows on the screen.
     pub(super) height: usize,
     cursors: [Cursor; 5],
@@ -101,8 +109,7 @@ impl ScreenState {
         Self {
             question,
             is_paused: false,
-            shows_help: false,
-            is_typing: false,
+            mode: KeyMode::Page,
             height: 1,
             cursors: [Cursor::default(); 5],
             flame: FlameState::default(),
@@ -126,20 +133,22 @@ impl ScreenState {
 
     /// Handles a key that was pressed while `page` was shown.
     pub(super) fn press(&mut self, key: KeyEvent, page: &Page) -> Option<Action> {
-        let is_of_flame = !self.is_typing && !self.shows_help;
-        if is_of_flame && self.press_in_flame(key, page) {
+        if self.mode == KeyMode::Page && self.press_in_flame(key, page) {
             return None;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.press_with_control(key.code);
         }
-        if self.is_typing {
-            self.type_key(key.code);
-            return None;
-        }
-        if self.shows_help && key.code != KeyCode::Char('q') {
-            self.shows_help = false;
-            return None;
+        match self.mode {
+            KeyMode::Search => {
+                self.type_key(key.code);
+                return None;
+            }
+            KeyMode::Help if key.code != KeyCode::Char('q') => {
+                self.mode = KeyMode::Page;
+                return None;
+            }
+            KeyMode::Help | KeyMode::Page => {}
         }
         self.go(key.code, page);
         self.ask(key.code);
@@ -149,8 +158,8 @@ impl ScreenState {
             KeyCode::Char('+' | '=') => return Some(self.set_window(true)),
             KeyCode::Char('-') => return Some(self.set_window(false)),
             KeyCode::Char(' ' | 'p') => self.is_paused = !self.is_paused,
-            KeyCode::Char('?') | KeyCode::F(1) => self.shows_help = true,
-            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('?') | KeyCode::F(1) => self.mode = KeyMode::Help,
+            KeyCode::Char('/') => self.mode = KeyMode::Search,
             KeyCode::Enter => self.enter(page),
             KeyCode::Left => self.open(page, false),
             KeyCode::Right => self.open(page, true),
@@ -180,7 +189,7 @@ impl ScreenState {
     fn press_with_control(&mut self, code: KeyCode) -> Option<Action> {
         match code {
             KeyCode::Char('c') => return Some(Action::Quit),
-            KeyCode::Char('u') if self.is_typing => self.question.search.clear(),
+            KeyCode::Char('u') if self.mode == KeyMode::Search => self.question.search.clear(),
             _ => {}
         }
         None
@@ -192,9 +201,9 @@ impl ScreenState {
             KeyCode::Backspace => {
                 self.question.search.pop();
             }
-            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Enter => self.mode = KeyMode::Page,
             KeyCode::Esc => {
-                self.is_typing = false;
+                self.mode = KeyMode::Page;
                 self.question.search.clear();
             }
             _ => {}
@@ -378,13 +387,13 @@ mod tests {
     fn a_search_is_typed_kept_and_left() {
         let (mut state, page) = (state(), page(&["a"]));
         press(&mut state, "/qszBx", &page);
-        assert_eq!((state.question.search.as_str(), state.is_typing), ("qsx", true));
+        assert_eq!((state.question.search.as_str(), state.mode), ("qsx", KeyMode::Search));
         press(&mut state, "E", &page);
-        assert!(!state.is_typing && state.question.search == "qsx");
+        assert_eq!((state.question.search.as_str(), state.mode), ("qsx", KeyMode::Page));
         press(&mut state, "X", &page);
         assert_eq!(state.question.search, "");
         press(&mut state, "/abX", &page);
-        assert!(!state.is_typing && state.question.search.is_empty());
+        assert_eq!((state.question.search.as_str(), state.mode), ("", KeyMode::Page));
     }
 
     #[test]
@@ -457,9 +466,9 @@ mod tests {
     fn help_covers_the_screen_and_any_key_ends_it() {
         let (mut state, page) = (state(), page(&[]));
         press(&mut state, "?", &page);
-        assert!(state.shows_help);
+        assert_eq!(state.mode, KeyMode::Help);
         press(&mut state, "2", &page);
-        assert!(!state.shows_help && state.question.view == ViewKind::Functions);
+        assert_eq!((state.mode, state.question.view), (KeyMode::Page, ViewKind::Functions));
         assert_eq!(press(&mut state, "?q", &page), Some(Action::Quit));
     }
 

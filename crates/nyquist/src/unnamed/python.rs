@@ -144,7 +144,8 @@ fn minor_version(lib: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// The advice for the Python of this file, and these words behind `nyquist`, of which the last `count` are the command.
+    /// The advice for the Python of this file, and these words behind `nyquist`, of which the last `count` are the
+    /// command.
     fn advice(lib: &str, argv: &[&str], count: usize) -> String {
         let argv: Vec<_> = argv.iter().map(OsString::from).collect();
         let command = TypedCommand::new(&argv, &argv[argv.len() - count..]);

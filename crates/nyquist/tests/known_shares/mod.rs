@@ -18,13 +18,21 @@ pub(super) const STATUS: i32 = 7;
 pub(super) fn run(argv: &str) {
     match argv {
         "shares" => works(ROUNDS),
-        "endless" => works(u64::MAX),
+        "endless" => works_endlessly(),
         "parent" => exit(i32::from(!starts_another())),
         "waiting" => works_beside_waiting_threads(),
         "status" => exit(STATUS),
         other => panic!("unknown: {other}"),
     }
     exit(0);
+}
+
+fn works_endlessly() {
+    works(ROUNDS);
+    if let Some(path) = std::env::var_os(super::WORKED) {
+        std::fs::write(path, "").unwrap();
+    }
+    works(u64::MAX);
 }
 
 /// Three of four units of work are in one function, and one is in the other.

@@ -1,4 +1,5 @@
-//! Which words of a stack can matter to a walk: those that may be addresses of code, and those that point into the stack.
+//! Which words of a stack can matter to a walk: those that may be addresses of code, and those that point into the
+//! stack.
 //!
 //! Words of other memory, and numbers, differ from call to call and do not matter. Code is whatever is not known to be
 //! data, so that code which was just loaded counts, too.

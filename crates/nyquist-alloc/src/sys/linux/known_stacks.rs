@@ -46,7 +46,8 @@ static KNOWN: Shared = Shared(UnsafeCell::new(Known {
 /// The recording that the hashes belong to.
 static RECORDING: AtomicU64 = AtomicU64::new(0);
 
-/// The hash of a thread's stack, and whether it was known. The hash is 0 if none can be made. Called with the lock held.
+/// The hash of a thread's stack, and whether it was known. The hash is 0 if none can be made. Called with the lock
+/// held.
 pub(super) fn look_up(
     (recording, thread): (u32, u32),
     now: u64,

@@ -114,7 +114,8 @@ fn a_switch_has_its_stack_and_reason() {
     assert_eq!(marker_lines(&profile), ["1: Wait: futex futex - - - 2-12"]);
 }
 
-/// The address of the futex is the first argument of its call. That of another call, which has the same functions, is not.
+/// The address of the futex is the first argument of its call. That of another call, which has the same functions, is
+/// not.
 #[test]
 fn a_switch_names_the_futex() {
     const DO_FUTEX: u64 = 0xffff_ffff_8100_0190;

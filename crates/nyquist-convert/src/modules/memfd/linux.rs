@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 /// The most descriptors of a process that are checked.
 const MAX_DESCRIPTORS: usize = 1 << 16;
 
-/// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the
-/// process still has.
+/// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a
+/// descriptor that the process still has.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let folder = PathBuf::from(format!("/proc/{}", pid.0));
     let end = mapping.start.0.saturating_add(mapping.len);

@@ -20,8 +20,8 @@ pub(super) struct CopyThenLive<'a> {
 }
 
 impl CopyThenLive<'_> {
-    /// Whether the page of an address may be missing in a reading that was made at the moment of a sample. It is all zeros
-    /// then.
+    /// Whether the page of an address may be missing in a reading that was made at the moment of a sample. It is all
+    /// zeros then.
     fn lacks(&self, address: Avma) -> bool {
         let page = self.live.page_at(LiveStack::page_of(address));
         self.live.stack_pointer.is_some() && page.is_none_or(|page| page.iter().all(|byte| *byte == 0))

@@ -32,8 +32,8 @@ const AGREEMENTS: [u32; 2] = [16, 128];
 const MANY_AGREEMENTS: u32 = 200;
 /// Readings older than this are forgotten.
 const MAX_AGE_NS: u64 = 1_000_000_000;
-/// How far the time of a reading that was made at the moment of a sample is from that of the sample. A hypervisor may pause
-/// the CPU between the two.
+/// How far the time of a reading that was made at the moment of a sample is from that of the sample. A hypervisor may
+/// pause the CPU between the two.
 const MAX_MOMENT_NS: u64 = 500_000;
 /// How many such readings of a thread are kept: the events of some come before the samples before theirs.
 const MAX_EXACT: usize = 16;
@@ -92,8 +92,8 @@ impl LiveStacks {
         }
     }
 
-    /// Adds a reading that was made at the moment of a sample. Nearly all are taken soon. If samples do not need theirs,
-    /// those that wait are forgotten.
+    /// Adds a reading that was made at the moment of a sample. Nearly all are taken soon. If samples do not need
+    /// theirs, those that wait are forgotten.
     fn add_exact(&mut self, live: Arc<LiveStack>) {
         self.exact_bytes += bytes_of(&live);
         if self.exact_bytes > MAX_EXACT_BYTES {
@@ -107,8 +107,8 @@ impl LiveStacks {
         }
     }
 
-    /// The reading that was made at the moment of a sample. It is for one sample alone. `interval` is the time between two
-    /// samples of a thread.
+    /// The reading that was made at the moment of a sample. It is for one sample alone. `interval` is the time between
+    /// two samples of a thread.
     pub(crate) fn take_exact(
         &mut self,
         (pid, tid): (Pid, Tid),

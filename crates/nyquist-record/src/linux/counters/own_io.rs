@@ -1,5 +1,5 @@
-//! The bytes that a process itself has read and written. The kernel's sum for a process (`/proc/PID/io`) also has those of
-//! the children that it has waited for, whole, at the moment of the wait.
+//! The bytes that a process itself has read and written. The kernel's sum for a process (`/proc/PID/io`) also has those
+//! of the children that it has waited for, whole, at the moment of the wait.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,10 @@ pub(super) const MAX_THREADS: u64 = 64;
 
 /// The bytes of one process.
 ///
-/// Between two readings without a waited-for child, its sum rises by its own bytes. In the others, the bytes of its living
-/// threads are added up. What a thread does in such an interval is lost if the thread ends in it, too. Waits are recognized
-/// by the page faults of waited-for children, which rise together with their bytes: every child has page faults.
+/// Between two readings without a waited-for child, its sum rises by its own bytes. In the others, the bytes of its
+/// living threads are added up. What a thread does in such an interval is lost if the thread ends in it, too. Waits are
+/// recognized by the page faults of waited-for children, which rise together with their bytes: every child has page
+/// faults.
 #[derive(Debug, Default)]
 pub(super) struct OwnIo {
     own: ProcessIo,
@@ -39,8 +40,8 @@ impl OwnIo {
         self.has_children = true;
     }
 
-    /// Adds what a reading says; returns the process's own bytes so far. `read_threads` returns those of each living thread,
-    /// or `None` if they are not readable: then those of waited-for children cannot be told apart.
+    /// Adds what a reading says; returns the process's own bytes so far. `read_threads` returns those of each living
+    /// thread, or `None` if they are not readable: then those of waited-for children cannot be told apart.
     pub(super) fn note(
         &mut self,
         reading: IoReading,

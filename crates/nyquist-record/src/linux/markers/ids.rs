@@ -101,8 +101,8 @@ impl Ids {
         }
     }
 
-    /// The thread of `pid` with its own id `tid`. Returns `tid` itself if the thread is gone, or if no more may be looked
-    /// at.
+    /// The thread of `pid` with its own id `tid`. Returns `tid` itself if the thread is gone, or if no more may be
+    /// looked at.
     pub(in crate::linux) fn thread(&mut self, pid: Pid, tid: u32) -> u32 {
         if let Some(ours) = self.threads.get(&(pid, tid)) {
             return *ours;

@@ -226,8 +226,8 @@ fn has_one_unit(common: CommonAttr) -> bool {
     reach != Reach::Cpu && features.trigger == Trigger::CpuClock && !has_additional_events
 }
 
-/// The event that reports executable mappings, names and tasks. What it counts is not used. If `wake_at` is 1, every record wakes
-/// its reader, so that files can be opened while the process that maps them lives.
+/// The event that reports executable mappings, names and tasks. What it counts is not used. If `wake_at` is 1, every
+/// record wakes its reader, so that files can be opened while the process that maps them lives.
 pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;

@@ -1,5 +1,5 @@
-//! Pauses of a recording by perf events: the events that sample and count are disabled meanwhile. Those that report mappings and
-//! names stay, and with them the price that switches of threads with events have.
+//! Pauses of a recording by perf events: the events that sample and count are disabled meanwhile. Those that report
+//! mappings and names stay, and with them the price that switches of threads with events have.
 
 use std::sync::Arc;
 

@@ -40,7 +40,8 @@ pub(crate) enum Role {
     Sideband,
     /// It replaces `Sideband` while the sideband has many records, and reports the same.
     LazySideband,
-    /// It samples in addition to the sampling event. The number is the index of the event in the list of requested events.
+    /// It samples in addition to the sampling event. The number is the index of the event in the list of requested
+    /// events.
     Additional(usize),
 }
 
@@ -210,8 +211,8 @@ impl OpenedEvents {
         }
     }
 
-    /// Enables or disables the events that sample and count. Those that report mappings, names and tasks stay as they are. The
-    /// copies that threads have inherited follow.
+    /// Enables or disables the events that sample and count. Those that report mappings, names and tasks stay as they
+    /// are. The copies that threads have inherited follow.
     pub(crate) fn set_sampling(&self, is_on: bool) {
         let samples = |role: &Role| matches!(role, Role::Sampling | Role::Totals | Role::Additional(_));
         for (fd, _) in self.fds.iter().zip(&self.roles).filter(|(_, role)| samples(role)) {

@@ -121,7 +121,8 @@ pub enum Notice {
         /// The number of events that they would need.
         events: u64,
     },
-    /// The kernel hides its addresses (`kallsyms_show_value` in `kernel/ksyms_common.c`), so kernel code cannot be named.
+    /// The kernel hides its addresses (`kallsyms_show_value` in `kernel/ksyms_common.c`), so kernel code cannot be
+    /// named.
     KernelAddressesHidden {
         /// `kernel.kptr_restrict`: at 0, addresses are shown if `perf_event_paranoid` is at most 1; otherwise
         /// they need CAP_SYSLOG.

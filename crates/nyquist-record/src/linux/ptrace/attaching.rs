@@ -1,5 +1,5 @@
-//! Attaching that does not wait for ever. The kernel waits for a process that calls exec (`cred_guard_mutex`), and no signal
-//! interrupts that wait. So another thread gives up, and leaves the tracing thread behind.
+//! Attaching that does not wait for ever. The kernel waits for a process that calls exec (`cred_guard_mutex`), and no
+//! signal interrupts that wait. So another thread gives up, and leaves the tracing thread behind.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

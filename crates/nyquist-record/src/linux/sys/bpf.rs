@@ -70,8 +70,8 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     let licence = c"Dual MIT/GPL".as_ptr() as u64;
     let count = program.len() as u64;
     let attributes = [OF_PERF_EVENT | count << 32, program.as_ptr() as u64, licence, 0, 0, 0, 0, 0];
-    // SAFETY: `program` has that many instructions of eight bytes, the licence ends with a zero, and the command returns
-    // a descriptor.
+    // SAFETY: `program` has that many instructions of eight bytes, the licence ends with a zero, and the command
+    // returns a descriptor.
     unsafe { open(PROG_LOAD, &attributes) }
 }
 

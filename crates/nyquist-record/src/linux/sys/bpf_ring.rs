@@ -51,8 +51,8 @@ impl BpfRing {
 
     /// Takes all finished records, as long as the function wants more.
     pub(crate) fn take(&mut self, mut record: impl FnMut(&[u8]) -> bool) {
-        // SAFETY: both pages are mapped for as long as `self` lives; their first words are aligned, and accessed atomically
-        // by the kernel, too.
+        // SAFETY: both pages are mapped for as long as `self` lives; their first words are aligned, and accessed
+        // atomically by the kernel, too.
         let (consumed, produced) = unsafe {
             (
                 AtomicU64::from_ptr(self.consumer.as_ptr().cast()),

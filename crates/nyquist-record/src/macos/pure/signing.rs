@@ -3,8 +3,8 @@
 //! The signatures have no hardened runtime (`--options runtime`):
 //!
 //! - With it, the system lets a program load only libraries of the system and of the program's own team, and a
-//!   signature without a certificate has no team. A copy would lose all libraries but the system's. It is a condition of
-//!   notarization, and no copy is notarized.
+//!   signature without a certificate has no team. A copy would lose all libraries but the system's. It is a condition
+//!   of notarization, and no copy is notarized.
 //! - The dynamic linker removes the variables `DYLD_…` from the environment of a program that has it, so the
 //!   command that nyquist starts would not get those that the user has set.
 //! - It protects no right of nyquist: everybody may sign a program of their own with the entitlement of debuggers.

@@ -104,8 +104,8 @@ pub(super) fn nanoseconds(time: FILETIME) -> u64 {
     units(time).saturating_mul(100)
 }
 
-/// The kind of processor that a process's code is for; `None` if the system does not provide it. Translated programs are
-/// distinguished from native ones only since Windows 11, which is the first that translates 64-bit programs.
+/// The kind of processor that a process's code is for; `None` if the system does not provide it. Translated programs
+/// are distinguished from native ones only since Windows 11, which is the first that translates 64-bit programs.
 pub(crate) fn machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
     provided_machine(process).or_else(|| {
         let [process, native] = emulated_and_native(process.as_raw_handle())?;

@@ -82,8 +82,8 @@ impl<'a> Printer<'_, 'a> {
         Ok(())
     }
 
-    /// Prints within a function: template parameters are its own. Within a function that is made of no template, they stay
-    /// those of the function around it.
+    /// Prints within a function: template parameters are its own. Within a function that is made of no template, they
+    /// stay those of the function around it.
     pub(super) fn in_scope(
         &mut self,
         arguments: Option<List>,

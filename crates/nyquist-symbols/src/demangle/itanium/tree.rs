@@ -56,8 +56,8 @@ pub(super) enum Node<'a> {
     Template(NodeId, List),
     /// The arguments of a parameter pack, all of which are printed.
     Pack(List),
-    /// A template's parameter by its number. It stands for an argument of the function in which it is printed, because a
-    /// name can refer to a type with parameters that was in the name of another function.
+    /// A template's parameter by its number. It stands for an argument of the function in which it is printed, because
+    /// a name can refer to a type with parameters that was in the name of another function.
     Parameter(u64),
     /// A pattern for each argument of the packs in it.
     Expansion(NodeId),

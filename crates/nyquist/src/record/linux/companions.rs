@@ -1,5 +1,5 @@
-//! The companions of a recording, which produce events of their own: markers, allocations, counters, CPU quotas, and waits of
-//! threads.
+//! The companions of a recording, which produce events of their own: markers, allocations, counters, CPU quotas, and
+//! waits of threads.
 
 use super::allocations;
 use super::subject::ancestors;
@@ -33,8 +33,8 @@ impl Companions {
         Self { markers, allocations, counters: None, waits: None, quota: None }
     }
 
-    /// Starts counting the resources that the recorded processes use, and watching their CPU quotas. On failure the recording continues
-    /// without them.
+    /// Starts counting the resources that the recorded processes use, and watching their CPU quotas. On failure the
+    /// recording continues without them.
     pub(super) fn count(&mut self, target: &RecordingTarget, printer: Printer) {
         // For all processes of a machine or a container, each process could be read too rarely.
         if !matches!(target, RecordingTarget::Child(_) | RecordingTarget::Attach(_)) {

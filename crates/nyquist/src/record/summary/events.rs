@@ -45,8 +45,8 @@ pub(crate) fn dropped(records: u64) -> String {
     format!("{records} were dropped, and are not counted: -c N records one of N events")
 }
 
-/// A warning if the samples of an event stand for a part of it. The kernel adapts their rate, and does that too late where
-/// many events happen in a short time.
+/// A warning if the samples of an event stand for a part of it. The kernel adapts their rate, and does that too late
+/// where many events happen in a short time.
 fn unrepresented(name: &str, all: u64, recorded: u64) -> Option<String> {
     let (recorded_of, all_of) = (grouped(recorded), grouped(all));
     (recorded < all / 10 * 9).then(|| {

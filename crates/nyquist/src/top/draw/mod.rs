@@ -2,7 +2,7 @@
 
 use super::page::{Cell, Column, Page, Row, Width};
 use super::question::ViewKind;
-use super::state::{KEYS, ScreenState};
+use super::state::{KEYS, KeyMode, ScreenState};
 use crate::flame_screen::{ColorDepth, FlameBoxes, FlamePicture};
 use crate::number::counted;
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
@@ -64,7 +64,7 @@ pub(super) fn draw(
     let mut canvas = Canvas { buffer: frame.buffer_mut(), area, screen };
     canvas.title(page, caption, state.is_paused);
     canvas.views(state);
-    if state.shows_help {
+    if state.mode == KeyMode::Help {
         canvas.help(caption);
     } else if let Some(flame) = &page.flame {
         canvas.flame(flame, state);
@@ -126,7 +126,7 @@ impl Canvas<'_> {
         if let Some((_, name)) = &question.thread {
             x = self.put(x + 2, 1, &format!("thread {name}"), u16::MAX, bold());
         }
-        if !question.search.is_empty() && !state.is_typing {
+        if !question.search.is_empty() && state.mode != KeyMode::Search {
             self.put(x + 2, 1, &format!("search {}", question.search), u16::MAX, bold());
         }
     }
@@ -272,7 +272,7 @@ impl Canvas<'_> {
         (0..self.area.width).for_each(|x| {
             self.put(x, y, " ", 1, Style::new());
         });
-        if state.is_typing {
+        if state.mode == KeyMode::Search {
             let x = self.put(0, y, "/", 1, bold());
             let x = self.put(x, y, &state.question.search, u16::MAX, Style::new());
             self.put(x, y, " ", 1, reversed());

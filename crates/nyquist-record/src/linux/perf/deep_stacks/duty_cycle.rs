@@ -13,8 +13,8 @@ const MAX_SINGLE_REST_NS: u64 = 6_000_000;
 /// readings that can be combined is worth more than the same number of isolated ones.
 const MAX_DEBT_NS: u64 = 200_000_000;
 
-/// The same for a recording that goes on all the time, divided by the samples a second of all CPUs: with the process that
-/// reads memory for the reader, that is half of a hundredth of a CPU for 20 of them.
+/// The same for a recording that goes on all the time, divided by the samples a second of all CPUs: with the process
+/// that reads memory for the reader, that is half of a hundredth of a CPU for 20 of them.
 const SPARING_REST: u64 = 16_000;
 
 /// The time of the next reading.

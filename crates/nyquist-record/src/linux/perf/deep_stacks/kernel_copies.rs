@@ -33,8 +33,8 @@ const MAX_THREADS: usize = 512;
 const MAX_LAST_BYTES: usize = 64 << 20;
 /// The most bytes of pages that wait to be taken.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// How much earlier than the copy its sample may say that it is. The kernel takes the time of the one before or after that
-/// of the other, and a hypervisor may pause the CPU between the two.
+/// How much earlier than the copy its sample may say that it is. The kernel takes the time of the one before or after
+/// that of the other, and a hypervisor may pause the CPU between the two.
 const BEFORE_SAMPLE_NS: u64 = 500_000;
 /// How far beyond the outermost word that walks have read the end of a stack is.
 const BEYOND_BASE: u64 = 512;
@@ -76,8 +76,8 @@ struct CopiedThread {
 }
 
 impl StackProgram {
-    /// Attaches the program to these events, whose samples have stack copies of this size. Fails if the machine does not
-    /// allow it.
+    /// Attaches the program to these events, whose samples have stack copies of this size. Fails if the machine does
+    /// not allow it.
     pub(super) fn attach(events: &[&OwnedFd], stack_bytes: u32) -> io::Result<Self> {
         // The program knows threads by the machine's numbers.
         if !has_capability(CAP_BPF) || !namespaces::is_first_of_processes() {

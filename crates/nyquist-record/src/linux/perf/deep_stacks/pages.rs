@@ -86,8 +86,8 @@ impl PageStore {
         writer.into_bytes()
     }
 
-    /// Keeps pages from an address on. Those that are the same as in an earlier reading share its memory. Also returns how
-    /// many do not.
+    /// Keeps pages from an address on. Those that are the same as in an earlier reading share its memory. Also returns
+    /// how many do not.
     pub(super) fn shared(
         &self,
         start: u64,

@@ -1,6 +1,7 @@
 //! The program that copies what lies beyond the stack copies of samples, in the kernel at the moment of the sample.
 //!
-//! It reads memory of the sampled thread's own process, and only what the thread itself could read. Each copy is bounded.
+//! It reads memory of the sampled thread's own process, and only what the thread itself could read. Each copy is
+//! bounded.
 
 use std::os::fd::BorrowedFd;
 
@@ -30,8 +31,8 @@ pub(super) const FAR: u64 = 1 << 62;
 pub(super) const MAX_COPY: i32 = 2 << 20;
 /// The most that is copied of a stack whose end is not known, because other memory may follow it.
 const MAX_COPY_WITHOUT_END: i32 = 256 << 10;
-/// If the end of a stack is not known, no more is reserved than up to the first of these distances at which nothing can be
-/// read, each with the place in the program that follows it.
+/// If the end of a stack is not known, no more is reserved than up to the first of these distances at which nothing can
+/// be read, each with the place in the program that follows it.
 const SIZES: [(i32, &str); 3] =
     [(32 << 10, "first size"), (128 << 10, "second size"), (512 << 10, "third size")];
 /// The steps of copying: large ones, and small ones up to a page that cannot be read.
@@ -196,8 +197,8 @@ fn reserve(code: &mut Assembler, ring: BorrowedFd<'_>) {
     code.compute(Set, COPIED, Constant(0));
 }
 
-/// Copies in large steps. Where one fails, small ones leave zeros for the pages that cannot be read, such as those of an
-/// array in a frame that were never used.
+/// Copies in large steps. Where one fails, small ones leave zeros for the pages that cannot be read, such as those of
+/// an array in a frame that were never used.
 fn copy(code: &mut Assembler) {
     code.place("next");
     end_unless_left(code, LARGE_STEP, "rest");
@@ -247,8 +248,8 @@ fn part(code: &mut Assembler, offset: Register, more: i32, len: i32) {
     code.call(RESERVED_PART);
 }
 
-/// Writes the header, and hands the copy over. Its reader is woken when a quarter of the ring is in use, and for the first
-/// copy of a thread, whose stack's end it finds.
+/// Writes the header, and hands the copy over. Its reader is woken when a quarter of the ring is in use, and for the
+/// first copy of a thread, whose stack's end it finds.
 fn submit(code: &mut Assembler, ring: BorrowedFd<'_>, ring_bytes: u32) {
     local(code, R1, RESERVED_AT);
     code.compute(Set, R2, Constant(0));

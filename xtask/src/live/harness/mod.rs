@@ -1,0 +1,34 @@
+//! What live tests are made of: a folder and programs of their own, recordings, oracles, expectations, and the runner.
+
+pub(crate) mod attempts;
+pub(crate) mod browser;
+pub(crate) mod by;
+pub(crate) mod condition;
+pub(crate) mod context;
+pub(crate) mod emulator;
+pub(crate) mod expect;
+pub(crate) mod file_server;
+pub(crate) mod group_folders;
+pub(crate) mod http;
+pub(crate) mod invocation;
+pub(crate) mod json_docs;
+pub(crate) mod large_profile;
+pub(crate) mod made_profile;
+pub(crate) mod made_recording;
+pub(crate) mod npm;
+pub(crate) mod page;
+pub(crate) mod paranoid;
+pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod profiler_cli;
+pub(crate) mod pypi;
+pub(crate) mod receiver;
+pub(crate) mod recorded;
+pub(crate) mod rules;
+pub(crate) mod run;
+pub(crate) mod running_targets;
+pub(crate) mod spare;
+pub(crate) mod test;
+pub(crate) mod tool_chain;
+pub(crate) mod tracefs;
+pub(crate) mod virtual_machine;

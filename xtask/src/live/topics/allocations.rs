@@ -1,0 +1,246 @@
+//! `record --alloc`: allocations by function, of a program that knows what it allocates.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::recorded::Recorded;
+use super::rules;
+use super::test::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("each_allocation_is_counted_by_function", exact).quick(),
+    Test::new("sampled_allocations_are_not_biased", sampled),
+    Test::new("a_plain_user_records_allocations", plain_user),
+    Test::new("a_disturbed_program_allocates_as_alone", disturbed),
+    Test::new("a_heading_says_nothing_of_time", headings),
+    Test::new("a_musl_program_allocates_as_known", of_musl),
+    Test::new("a_wrapped_allocator_is_recorded", wrapped),
+    Test::new("a_shell_script_works_as_alone", script),
+    Test::new("another_preloaded_allocator_is_used", other_allocator),
+];
+
+/// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
+/// blocks.
+pub(super) const KNOWN: [(&str, [f64; 4]); 6] = [
+    ("keeps", [2e6, 2e6, 2e6, 0.0]),
+    ("temps", [3e6, 0.0, 0.0, 10_000.0]),
+    ("peaks", [8e6, 0.0, 8e6, 1.0]),
+    ("grows", [127_000.0, 0.0, 0.0, 7.0]),
+    ("in_thread", [1e6, 0.0, 0.0, 0.0]),
+    ("aligns", [1_638_400.0, 0.0, 0.0, 400.0]),
+];
+
+const EVENTS: [&str; 4] = ["total", "live", "peak", "temporary"];
+
+/// A report of a recording with an event, as JSON.
+fn report(test: &Context<'_>, recorded: &Recorded, event: &str) -> Result<Value> {
+    let call = test.nyquist(&["report", "--json", "--limit", "0", "--event", event]).path(&recorded.path);
+    Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+}
+
+/// The total of a function in a report.
+fn total(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
+}
+
+/// Checks the sums of each function at each event exactly.
+fn expect_exact(test: &Context<'_>, recorded: &Recorded) -> Verdict {
+    for (at, event) in EVENTS.into_iter().enumerate() {
+        let report = report(test, recorded, event)?;
+        for (function, sums) in KNOWN {
+            expect_eq(&format!("{event} of {function}"), total(&report, function), sums[at])?;
+        }
+    }
+    let broken = rules::broken(&recorded.profile.json);
+    expect(broken.is_empty(), broken.join("; "))
+}
+
+fn exact(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    expect_contains("what is said", &recorded.finished.stderr, "Recording each allocation by a library")?;
+    expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "done\n")?;
+    expect_exact(test, &recorded)
+}
+
+fn sampled(test: &Context<'_>) -> Verdict {
+    const RATE: f64 = 4096.0;
+    let options = ["--alloc", "--alloc-rate", "4096"];
+    let recorded = test.record(&["allocates", "sums", "16"]).options(&options).run_well()?;
+    for (at, event) in EVENTS.into_iter().enumerate().take(3) {
+        let report = report(test, &recorded, event)?;
+        for (function, sums) in KNOWN {
+            let factor = if function == "peaks" { 1.0 } else { 16.0 };
+            let (found, truth) = (total(&report, function), sums[at] * factor);
+            // At most the standard error of a sum of blocks, each much smaller than the distance of samples.
+            let error = (RATE * truth).sqrt();
+            expect(
+                (found - truth).abs() <= 5.0 * error,
+                format_args!("{event} of {function} is {found}, not {truth} ± {error}"),
+            )?;
+        }
+    }
+    expect_error(test, &recorded, RATE)
+}
+
+/// Each sum is shown with its standard error, in the table and as JSON.
+fn expect_error(test: &Context<'_>, recorded: &Recorded, rate: f64) -> Verdict {
+    let json = report(test, recorded, "total")?;
+    let rows = json["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"] == "temps").context("temps is missing")?;
+    let total = row["total"].as_f64().context("no total")?;
+    let error = (rate * total).sqrt();
+    let declared = row["total_error"].as_f64().context("no error")?;
+    expect((declared - error).abs() <= 1e-6 * error, format_args!("the error is {declared}, not {error}"))?;
+    let table = test.nyquist(&["report", "--event", "total"]).path(&recorded.path).run()?.succeeded()?;
+    let share = format!("± {:.1}%", 100.0 * error / total);
+    let table = table.stdout_text();
+    let line = table.lines().find(|line| line.ends_with(" temps")).context("no line of temps")?;
+    expect_contains("the table", line, &share)
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record(&["allocates"]).options(&options).by_plain_user().run_well()?;
+    expect_exact(test, &recorded)
+}
+
+/// The program checks what it gets from its allocator, and its children are recorded, too.
+fn disturbed(test: &Context<'_>) -> Verdict {
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record(&["allocates", "disturbs"]).options(&options).run_well()?;
+    expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "undisturbed\n")?;
+    let live = report(test, &recorded, "live")?;
+    expect_eq("what is kept", total(&live, "keeps"), 2e6)?;
+    // Once in the child that was forked, and once in the one that ran the program anew.
+    expect_eq("what children keep", total(&live, "in_child"), 600_000.0)?;
+    let all = report(test, &recorded, "total")?;
+    expect_eq("allocated at the exit", total(&all, "at_exit"), 777.0)?;
+    expect_eq("allocated at the end of threads", total(&all, "at_thread_end"), 10_000.0)
+}
+
+/// Bytes have no kernel's share, and no CPU time. Only the event's name says what they are.
+fn headings(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let picture = test.path("total.svg");
+    let call = test.nyquist(&["flamegraph", "--event", "total", "-o"]).path(&picture).path(&recorded.path);
+    call.run()?.succeeded()?;
+    let drawn = fs::read_to_string(&picture).map_err(anyhow::Error::from)?;
+    let ask = |command: &[&str], after: &[&str]| {
+        let call = test.nyquist(command).path(&recorded.path).args(after).args(&["--event", "total"]);
+        anyhow::Ok(call.run()?.succeeded()?.stdout_text())
+    };
+    let (report, summary) = (ask(&["report"], &[])?, ask(&["query"], &["summary"])?);
+    expect_contains("the report", &report, " MB (total), ")?;
+    expect_contains("the picture", &drawn, " MB (total), ")?;
+    expect_contains("the summary", &summary, "measure: total")?;
+    for (what, text) in [("report", report), ("picture", drawn), ("summary", summary)] {
+        let of_time = ["kernel 0", "kernel share", "user 1", "not sampled"];
+        let found = of_time.iter().find(|args| text.contains(**args));
+        expect(found.is_none(), format_args!("the {what} of bytes says {found:?}: {text}"))?;
+    }
+    Ok(())
+}
+
+fn of_musl(test: &Context<'_>) -> Verdict {
+    let program = test.path("allocates-musl");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads/allocates.c");
+    let built =
+        Command::new("musl-gcc").args(["-O2", "-g", "-pthread", "-o"]).arg(&program).arg(source).output();
+    let Ok(built) = built else { return skip("there is no musl-gcc") };
+    expect(built.status.success(), String::from_utf8_lossy(&built.stderr))?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(anyhow::Error::from)?;
+    let program = program.to_str().context("a path of the test is no text")?;
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record_command(&[program]).options(&options).run_well()?;
+    let report = report(test, &recorded, "total")?;
+    for (function, [sum, ..]) in KNOWN {
+        expect_eq(function, total(&report, function), sum)?;
+    }
+    Ok(())
+}
+
+/// A program that wraps its allocator, linked dynamically and statically. It is built without cargo: the crate depends
+/// on no other.
+fn wrapped(test: &Context<'_>) -> Verdict {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let library = test.path("libnyquist_alloc.rlib").display().to_string();
+    let rustc = |arguments: &[&str]| -> Verdict {
+        let built = Command::new("rustc").args(["--edition=2021", "-O", "-g"]).args(arguments).output();
+        let built = built.map_err(anyhow::Error::from)?;
+        expect(built.status.success(), String::from_utf8_lossy(&built.stderr))
+    };
+    let crate_root = format!("{root}/crates/nyquist-alloc/src/lib.rs");
+    rustc(&["--crate-type=rlib", "--crate-name=nyquist_alloc", "-Awarnings", "-o", &library, &crate_root])?;
+    let (source, external) =
+        (format!("{root}/workloads/wrapped_allocator.rs"), format!("nyquist_alloc={library}"));
+    for (name, features) in [("wrapped", "-crt-static"), ("wrapped-static", "+crt-static")] {
+        let program = test.path(name).display().to_string();
+        let features = format!("-Ctarget-feature={features}");
+        rustc(&["--extern", &external, &features, "-o", &program, &source])?;
+        let recorded =
+            test.record_command(&[&program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+        expect_contains("what is said", &recorded.finished.stderr, "by the program's own allocator")?;
+        let (live, all) = (report(test, &recorded, "live")?, report(test, &recorded, "total")?);
+        for (function, sums) in [("keeps", [1e6, 1e6]), ("frees", [0.0, 1e6])] {
+            let rows = [&live, &all].map(|report| total_of(report, function));
+            expect_eq(function, rows, sums)?;
+        }
+    }
+    Ok(())
+}
+
+/// What many small programs do, one after another and in pipes.
+const SCRIPT: &str = "set -e; cd \"$1\"; seq 1 20000 > a; sort -r a | head -5000 | tail -2500 | cut -c1-3 | uniq -c | sort -n | tee b | wc -l
+cp a c; mv c e; ln -s e l; tr 1 x < l | md5sum | cut -d' ' -f1; split -l 1000 a p; ls p* | wc -l; cmp a e && echo same
+sort a > s; join s s | wc -l; paste a e | sed -n 5p; od -c b | head -2; find . -name 'p*' | xargs cat | wc -c; grep -c 7 a; rm a b e l s p*";
+
+fn script(test: &Context<'_>) -> Verdict {
+    let folder = test.fresh("work");
+    fs::create_dir_all(&folder).map_err(anyhow::Error::from)?;
+    let folder = folder.display().to_string();
+    let args = ["sh", "-c", SCRIPT, "sh", &folder];
+    let alone = test.program(args[0]).args(&args[1..]).run()?.succeeded()?;
+    for rate in ["524288", "1"] {
+        let recorded = test.record_command(&args).options(&["--alloc", "--alloc-rate", rate]).run()?;
+        expect_eq("the status", recorded.finished.code(), 0)?;
+        expect_eq("the script's output", recorded.finished.stdout_text(), alone.stdout_text())?;
+    }
+    Ok(())
+}
+
+/// The library is before those that the user preloads, and calls their allocator.
+fn other_allocator(test: &Context<'_>) -> Verdict {
+    const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    if !Path::new(JEMALLOC).exists() {
+        return skip("there is no libjemalloc");
+    }
+    let preload = format!("LD_PRELOAD={JEMALLOC}");
+    let program = test.workload("allocates").display().to_string();
+    let recorded =
+        test.record_command(&[&preload, &program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let report = report(test, &recorded, "total")?;
+    for (function, [sum, ..]) in KNOWN {
+        expect_eq(function, total(&report, function), sum)?;
+    }
+    let is_mapped = recorded.profile.lib("libjemalloc.so.2").is_ok();
+    expect(is_mapped, "the program did not use the other allocator")
+}
+
+/// The total of a function of Rust's, whose name has its crate before it.
+fn total_of(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows
+        .into_iter()
+        .find(|row| row["function"].as_str().is_some_and(|it| it.ends_with(&format!("::{function}"))));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
+}
