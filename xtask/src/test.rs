@@ -131,14 +131,36 @@ pub(crate) fn is_step(name: &str) -> bool {
     STEPS.iter().any(|(step, ..)| *step == name)
 }
 
+/// The optional features of `nyquist-symbols`, and none of them.
+const FEATURES_OF_SYMBOLS: [&str; 6] = [
+    "--features=",
+    "--features=disassembly",
+    "--features=kernel",
+    "--features=pdb",
+    "--features=source-files",
+    "--features=swift",
+];
+
+/// Whether a check passes for each feature without the others.
+fn each_alone(features: &[&str], check: impl Fn(&str) -> Result<bool>) -> Result<bool> {
+    for feature in features {
+        if !check(feature)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Lints everything, and what is built without optional features.
 fn lints() -> Result<bool> {
     let clippy = |scope: &[&str]| {
         succeeds(cargo(&[&["clippy"], scope, &["--quiet", "--", "-D", "warnings"]].concat()))
     };
     Ok(clippy(&["--workspace", "--all-targets"])?
-        && clippy(&["--package=nyquist-symbols", "--no-default-features"])?
-        && clippy(&["--package=nyquist-analysis", "--features=schema", "--all-targets"])?)
+        && clippy(&["--package=nyquist-analysis", "--features=schema", "--all-targets"])?
+        && each_alone(&FEATURES_OF_SYMBOLS, |features| {
+            clippy(&["--package=nyquist-symbols", "--no-default-features", features])
+        })?)
 }
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

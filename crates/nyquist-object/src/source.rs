@@ -1,7 +1,7 @@
 //! Reads an object file's bytes so that a change of the file during reading does no harm.
 
 use crate::ObjectError;
-use nyquist_resources::{Budget, Charge, of_files};
+use nyquist_resources::{Budget, Charge};
 use nyquist_system::{FileFacts, HeldFile, has_data};
 use std::fs::File;
 use std::io;
@@ -147,18 +147,24 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
 #[derive(Debug)]
 pub struct FileSource {
     file: HeldFile,
-    budget: Budget,
+    budget: Option<Budget>,
 }
 
 impl FileSource {
-    /// Wraps an open regular file. Its memory is charged to this process's budget for all files.
+    /// Wraps an open regular file. The memory for what is read of it has no limit.
     pub fn new(file: impl Into<HeldFile>) -> Self {
-        Self::within(file, of_files())
+        Self::within(file, None)
     }
 
-    /// Wraps an open regular file. Its memory is charged to this budget.
-    pub fn within(file: impl Into<HeldFile>, budget: Budget) -> Self {
-        Self { file: file.into(), budget }
+    /// Wraps an open regular file. The memory for what is read of it is charged to this budget, if there is one.
+    pub fn within(file: impl Into<HeldFile>, budget: impl Into<Option<Budget>>) -> Self {
+        Self { file: file.into(), budget: budget.into() }
+    }
+
+    /// The same open file, whose memory is charged to another budget.
+    #[must_use]
+    pub fn charged_to(&self, budget: Option<Budget>) -> Self {
+        Self { file: self.file.clone(), budget }
     }
 
     /// What the file system says of the file.
@@ -193,7 +199,7 @@ impl ByteSource for FileSource {
     }
 
     fn budget(&self) -> Option<&Budget> {
-        Some(&self.budget)
+        self.budget.as_ref()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

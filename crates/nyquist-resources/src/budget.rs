@@ -1,7 +1,7 @@
 //! A memory limit for data from files, shared by all readers.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A number of bytes of memory that are still available. Clones share them.
 #[derive(Clone, Debug)]
@@ -51,23 +51,6 @@ impl Budget {
         }
         is_there
     }
-}
-
-/// The memory limit of this process for the contents of files.
-static OF_FILES: OnceLock<Budget> = OnceLock::new();
-
-/// What is charged while there is no such limit.
-static UNLIMITED: LazyLock<Budget> = LazyLock::new(|| Budget::new(u64::MAX));
-
-/// Limits the memory for the contents of all files that are opened from now on, once for the whole
-/// process. Later calls change nothing.
-pub fn limit_files(bytes: u64) {
-    let _ = OF_FILES.set(Budget::new(bytes));
-}
-
-/// The budget for the contents of files: the limit of [`limit_files`], or else no limit.
-pub fn of_files() -> Budget {
-    OF_FILES.get().unwrap_or(&UNLIMITED).clone()
 }
 
 impl Default for Budget {
@@ -169,13 +152,6 @@ mod tests {
         assert!(second.take(3) && !second.take(1));
         drop(first);
         assert!(second.take(5) && !second.take(1));
-    }
-
-    #[test]
-    fn without_a_limit_all_files_share_a_budget() {
-        let mut charge = of_files().charge();
-        charge.set(7);
-        assert_eq!((of_files().most(), of_files().used()), (u64::MAX, 7));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 mod budget;
 mod threads;
 
-pub use budget::{Budget, Charge, limit_files, of_files};
+pub use budget::{Budget, Charge};
 pub use threads::{cpu_count, join, on_threads, spawn_helper};
 
 /// The example of the page that the registry shows.

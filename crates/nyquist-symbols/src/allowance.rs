@@ -21,9 +21,9 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// An allowance that uses the rest of the charge that threads share.
-    pub(crate) fn of(charge: Arc<Charge>) -> Self {
-        Self { charge: Some(charge), counted: FxHashSet::default() }
+    /// From now on, uses the rest of the charge that threads share for the answers of one module.
+    pub(crate) fn charge_to(&mut self, charge: Option<&Arc<Charge>>) {
+        self.charge = charge.cloned();
     }
 
     /// Whether the frames of one address fit into the budget.
@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn long_names_are_counted_once() {
         let budget = Budget::new(100_000);
-        let mut allowance = Allowance::of(Arc::new(budget.charge()));
+        let mut allowance = Allowance::default();
+        allowance.charge_to(Some(&Arc::new(budget.charge())));
         let frame =
             |name: &Arc<str>| [SourceFrame { function: Some(name.clone()), ..SourceFrame::default() }];
         let long: Arc<str> = "x".repeat(60_000).into();

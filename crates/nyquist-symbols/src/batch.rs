@@ -6,7 +6,7 @@ use crate::module::{FunctionPosition, ModuleFunctions};
 use crate::symbol_table::TableSymbol;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
-use nyquist_resources::{Charge, of_files, on_threads};
+use nyquist_resources::{Charge, on_threads};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub fn symbolicate(
     cancel: &AtomicBool,
     done: &AtomicUsize,
 ) -> Vec<Vec<Arc<AddressInfo>>> {
-    let workers = LookupWorkers { threads, charge: Arc::new(of_files().charge()) };
+    let workers = LookupWorkers { threads };
     let prepared = workers.run(batches.len(), |index, _| PreparedAddresses::new(batches[index]));
     // The symbol tables of a module are read concurrently with the list of its units.
     workers.run(prepared.len() * 2, |index, _| match index % 2 {
@@ -101,6 +101,8 @@ struct PreparedAddresses<'a> {
     units: OnceLock<Vec<UnitWork>>,
     /// The functions around the addresses without a cached answer.
     functions: OnceLock<ModuleFunctions<'a>>,
+    /// The memory of the answers.
+    charge: Option<Arc<Charge>>,
 }
 
 /// The addresses of one unit, or addresses that are in no unit.
@@ -116,11 +118,13 @@ struct UnitWork {
 struct UnitJob<'a> {
     functions: &'a ModuleFunctions<'a>,
     unit: &'a UnitWork,
+    charge: Option<&'a Arc<Charge>>,
 }
 
 impl UnitJob<'_> {
     fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
-        let Self { functions, unit } = *self;
+        let Self { functions, unit, charge } = *self;
+        scratch.allowance.charge_to(charge);
         if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
             let _ = unit.answers.set(symbolicate_unit(functions, unit.unit, &unit.requested, scratch));
         }
@@ -145,7 +149,7 @@ impl<'a> PreparedAddresses<'a> {
         }
         let known = batch.module.available_answers(&addresses);
         let (module, units, functions) = (batch.module, OnceLock::new(), OnceLock::new());
-        Self { module, addresses, numbers, known, units, functions }
+        Self { module, addresses, numbers, known, units, functions, charge: module.charge() }
     }
 
     /// The addresses without a cached answer, with their indices.
@@ -187,7 +191,8 @@ impl<'a> PreparedAddresses<'a> {
     }
 
     fn jobs(&self) -> impl Iterator<Item = UnitJob<'_>> {
-        self.units.get().into_iter().flatten().map(|unit| UnitJob { functions: self.functions(), unit })
+        let job = |unit| UnitJob { functions: self.functions(), unit, charge: self.charge.as_ref() };
+        self.units.get().into_iter().flatten().map(job)
     }
 
     fn into_answers(self) -> Vec<Arc<AddressInfo>> {
@@ -216,7 +221,7 @@ fn symbolicate_unit(
     requested: &[u64],
     scratch: &mut Scratch,
 ) -> Vec<Arc<AddressInfo>> {
-    let found = unit.map(|unit| functions.module().debug_info(unit, requested, scratch));
+    let found = unit.map(|unit| functions.module().look_up(unit, requested, scratch));
     let mut found = found.unwrap_or_default().into_iter();
     let mut last = LastFunction::default();
     let answers = requested.iter().map(|&address| {
@@ -285,20 +290,20 @@ impl UnitWork {
     }
 }
 
-/// The threads that look addresses up, and the memory that they may put into answers together.
+/// The threads that look addresses up.
+#[derive(Clone, Copy)]
 struct LookupWorkers {
     threads: NonZeroUsize,
-    charge: Arc<Charge>,
 }
 
 impl LookupWorkers {
     /// Calls `run` with each number below `count`, on all threads, including the caller's. The results are in
     /// the order of the numbers.
-    fn run<T: Send + Sync>(&self, count: usize, run: impl Fn(usize, &mut Scratch) -> T + Sync) -> Vec<T> {
+    fn run<T: Send + Sync>(self, count: usize, run: impl Fn(usize, &mut Scratch) -> T + Sync) -> Vec<T> {
         let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
         on_threads(self.threads.get().min(count), || {
-            let mut scratch = Scratch::with(Allowance::of(self.charge.clone()));
+            let mut scratch = Scratch::default();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(result) = results.get(index) else { break };

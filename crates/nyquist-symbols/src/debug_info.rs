@@ -4,9 +4,12 @@ use crate::Origin;
 use crate::breakpad::Breakpad;
 use crate::debug_answer::DebugAnswer;
 use crate::dwarf::{Dwarf, Scratch};
+use crate::file_kind::FileKind;
 use crate::go::GoTables;
 use crate::macho::objects::ObjectFiles;
 use crate::pdb::Pdb;
+use crate::symbol_table::SymbolTable;
+use nyquist_object::Svma;
 
 /// The debug info of one module. A *unit* is read once for all addresses in it. It is a unit of DWARF, an
 /// object file of a PDB, or a function of a Breakpad file or of Go's tables. If debug info was left in object
@@ -22,6 +25,17 @@ pub(crate) enum DebugInfo {
 }
 
 impl DebugInfo {
+    /// Opens a PDB or a Breakpad symbol file. `None` for any other file, or a damaged one.
+    pub(crate) fn of_file(file: FileKind, image_base: Svma) -> Option<Self> {
+        match file {
+            FileKind::Pdb(source) => Some(Self::Pdb(Box::new(Pdb::open(source, image_base).ok()?))),
+            FileKind::Breakpad(source) => {
+                Some(Self::Breakpad(Box::new(Breakpad::open(&source, image_base).ok()?)))
+            }
+            FileKind::Pe(_) | FileKind::Other => None,
+        }
+    }
+
     /// The unit that an address is in.
     pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
         match self {
@@ -53,6 +67,16 @@ impl DebugInfo {
             Self::Breakpad(breakpad) => breakpad.names_source(is_it),
             Self::Go(tables) => tables.names_source(unit, is_it),
         }
+    }
+
+    /// The public symbols, which a PDB and a Breakpad file list apart from functions.
+    pub(crate) fn public_symbols(&self) -> Option<SymbolTable> {
+        let ranges = match self {
+            Self::Pdb(pdb) => pdb.named_ranges(),
+            Self::Breakpad(breakpad) => breakpad.named_ranges(),
+            Self::Dwarf(_) | Self::Objects(_) | Self::Go(_) => return None,
+        };
+        SymbolTable::of_ranges(ranges, Origin::PublicSymbols)
     }
 
     /// The origin of its answers.

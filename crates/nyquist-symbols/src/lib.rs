@@ -46,6 +46,7 @@ mod find;
 mod frame_pointers;
 mod go;
 mod guess;
+#[cfg(feature = "kernel")]
 mod kernel;
 pub mod layouts;
 mod loader;
@@ -85,10 +86,10 @@ pub use find::{
     Attempt, AttemptOutcome, FileRole, Finder, ModuleRequest, OpenFile, SearchPaths, SymbolFiles,
 };
 pub use frame_pointers::FramePointers;
-pub use kernel::KERNEL_LIB;
-#[cfg(feature = "disassembly")]
+#[cfg(feature = "kernel")]
+pub use kernel::{KERNEL_LIB, KernelError, KernelFiles, KernelModule, KernelSymbols};
+#[cfg(all(feature = "disassembly", feature = "kernel"))]
 pub use kernel::{KernelCode, KernelCodeError};
-pub use kernel::{KernelError, KernelFiles, KernelModule, KernelSymbols};
 pub use loader::{missing_loader, missing_loader_of};
 #[cfg(feature = "disassembly")]
 pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction, folded_names};
@@ -97,9 +98,9 @@ pub use module::ModuleSymbols;
 pub use module_facts::{ModuleFacts, ModuleFactsError, NameSource, UnwindSource};
 pub use needed_libraries::needed_libraries;
 pub use provided::{ProvidedAnswers, ProvidedModule};
-pub use source_files::{
-    SourceError, SourceFile, SourceFiles, disk_source_path, short_source_path, special_source_path,
-};
+#[cfg(feature = "source-files")]
+pub use source_files::{SourceError, SourceFile, SourceFiles};
+pub use source_files::{disk_source_path, short_source_path, special_source_path};
 pub use windows::{ImageContents, WindowsContents};
 
 /// The example of the page that the registry shows.

@@ -9,6 +9,7 @@ use nyquist_resources::cpu_count;
 use crate::answer::AddressInfo;
 use crate::disassemble::{Disassembly, DisassemblyError};
 use crate::find::{Attempt, Finder, ModuleRequest};
+#[cfg(feature = "kernel")]
 use crate::kernel::{KERNEL_LIB, KernelCode, KernelCodeError};
 use crate::module::ModuleSymbols;
 
@@ -49,6 +50,7 @@ pub enum MachineCodeError {
     #[error(transparent)]
     Disassembly(#[from] DisassemblyError),
     /// The code of the running kernel is not available.
+    #[cfg(feature = "kernel")]
     #[error(transparent)]
     Kernel(#[from] KernelCodeError),
 }
@@ -67,13 +69,13 @@ impl MachineCode {
     ) -> Result<Self, MachineCodeError> {
         let size = size.unwrap_or(UNKNOWN_SIZE);
         let found = finder.find(request);
-        let module = match finder.open(&found) {
-            Ok(module) => module,
-            Err(_) if request.debug_name == KERNEL_LIB => {
+        let Ok(module) = finder.open(&found) else {
+            #[cfg(feature = "kernel")]
+            if request.debug_name == KERNEL_LIB {
                 let code = KernelCode::open(request.id.as_ref())?.disassemble(start, size, false)?;
                 return Ok(Self::new(&ModuleSymbols::default(), code));
             }
-            Err(_) => return Err(MachineCodeError::NotFound(found.tried)),
+            return Err(MachineCodeError::NotFound(found.tried));
         };
         match module.disassemble(start, size, false) {
             Ok(code) => Ok(Self::new(&module, code)),

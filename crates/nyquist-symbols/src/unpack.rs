@@ -1,8 +1,10 @@
 //! Unpacks files that are compressed as a whole, up to a maximum size.
 
 use lzma_rust2::XzReader;
+#[cfg(feature = "kernel")]
 use nyquist_system::open_regular;
 use std::io::{self, Read};
+#[cfg(feature = "kernel")]
 use std::path::Path;
 
 /// The most memory, in KiB, that the decoder of xz may use for its dictionary. `xz -9` needs 64 MiB.
@@ -14,6 +16,7 @@ const MAX_SIZE: u64 = 256 << 20;
 
 /// The contents of a file that is compressed by xz, zstd or gzip, which is recognised by its first bytes.
 /// `None` for any other file, a damaged one, and one that is too large.
+#[cfg(feature = "kernel")]
 pub(crate) fn unpack_file(path: &Path) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     open_regular(path).ok()?.take(MAX_SIZE).read_to_end(&mut packed).ok()?;

@@ -1,7 +1,8 @@
 //! Debug info that no compiler writes. The answers are few, but they are bounded and always the same.
 
 use nyquist_object::RelativeAddress;
-use nyquist_symbols::{AddressInfo, ModuleSymbols};
+use nyquist_resources::Budget;
+use nyquist_symbols::{AddressInfo, Finder, ModuleSymbols};
 use nyquist_test_support::made_elf::made_elf;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -75,6 +76,21 @@ fn an_answer_does_not_depend_on_other_questions() {
     for (address, info) in [0x108, 0x140].into_iter().zip(together) {
         assert_eq!(module.lookup(RelativeAddress(address)), info, "{address:#x}");
     }
+}
+
+#[test]
+fn answers_take_the_memory_of_their_finder() {
+    let entries = [unit_entry(0x100, 0x100), scope(2, "function", 0x100, 0x100), vec![0, 0, 0]];
+    let info = unit(&entries.concat());
+    let image = made_elf([(".debug_info", &info), (".debug_abbrev", ABBREVIATIONS), (".debug_ranges", &[])]);
+    let found_within = |bytes| {
+        let budget = Budget::new(bytes);
+        let module = Finder::default().with_budget(budget.clone()).open_image(image.clone()).unwrap();
+        let infos = look_up(&module, &[0x108]);
+        (names(&infos[0]).len(), budget.was_refused(), budget.used())
+    };
+    assert_eq!(found_within(1 << 20), (1, false, 0));
+    assert_eq!(found_within(1), (0, true, 0));
 }
 
 #[test]

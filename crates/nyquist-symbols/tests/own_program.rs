@@ -3,6 +3,7 @@
 #![expect(clippy::inline_always, reason = "the chain must be inlined without optimisation, too")]
 
 use nyquist_object::RelativeAddress;
+use nyquist_resources::Budget;
 use nyquist_symbols::{AddressInfo, Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths, symbolicate};
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -50,6 +51,19 @@ fn chain(info: &AddressInfo) -> Vec<(String, u32)> {
     let last = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
     let frames = info.frames.iter().filter(here);
     frames.map(|frame| (last(frame.function.as_deref().unwrap()), frame.line.unwrap())).collect()
+}
+
+#[test]
+fn each_finder_has_its_own_memory() {
+    let request = ModuleRequest { path: std::env::current_exe().unwrap(), ..ModuleRequest::default() };
+    let found_within = |bytes| {
+        let budget = Budget::new(bytes);
+        let finder = Finder::new(SearchPaths::default()).with_budget(budget.clone());
+        let symbols = finder.open(&finder.find(&request)).unwrap();
+        (symbols.lookup(relative(outer)).frames.len(), budget.was_refused())
+    };
+    let (few, all) = (found_within(1 << 10), found_within(1 << 30));
+    assert!(few.1 && !all.1 && few.0 < all.0, "{few:?}, {all:?}");
 }
 
 #[test]

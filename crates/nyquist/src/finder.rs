@@ -31,7 +31,7 @@ pub(crate) fn offline(args: &SymbolArgs) -> Finder {
 }
 
 fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
-    let finder = Finder::new(search_paths(args, folders));
+    let finder = Finder::new(search_paths(args, folders)).with_budget(args.modules().clone());
     match answer_cache(folders).filter(|_| !args.no_cache) {
         Some(cache) => finder.with_cache(Arc::new(cache)),
         None => finder,

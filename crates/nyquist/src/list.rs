@@ -2,6 +2,7 @@
 
 use crate::args::ListArgs;
 use crate::failure::Failure;
+use crate::memory;
 use crate::number::counted;
 use crate::page;
 use crate::shell;
@@ -28,7 +29,7 @@ const GROUPS: [(EventGroup, &str, &str); 6] = [
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
-    let sources = EventSources::of_machine();
+    let sources = EventSources::of_machine().within_memory(memory::side_files(None).most());
     let file = args.word.as_deref().and_then(|path| ProbedFile::at(path.into())).transpose();
     let file = file.map_err(|error| cannot_read(args, &error))?;
     let all = listed(&sources, file.as_ref());

@@ -116,7 +116,9 @@ fn command_line() -> Result<Cli, Failure> {
 /// Runs a subcommand. Returns the exit status, which can be that of a recorded command.
 fn run(command: Command) -> Result<u32, Failure> {
     let of_agent = matches!(command, Command::Agent(_)).then_some(memory::OF_AGENT);
-    memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory).or(of_agent));
+    if let Some(symbols) = command.symbols() {
+        symbols.limit_modules(of_agent);
+    }
     match command {
         Command::Record(args) => record::run(&args),
         Command::Recover(args) => commands::recover(&args).map(u32::from),

@@ -78,15 +78,8 @@ pub(crate) fn of_processes(requested: Option<Bytes>) -> u64 {
     requested.map_or(DEFAULT_PROCESS_MEMORY, |Bytes(most)| (most / 4).max(DEFAULT_PROCESS_MEMORY).min(most))
 }
 
-/// Limits the memory for modules and their debug info, also in a recorder: the given limit, or a quarter of
-/// the available memory.
-pub(crate) fn limit_modules(requested: Option<Bytes>) {
-    nyquist_resources::limit_files(side_files(requested).most());
-}
-
 /// Warns if modules or their debug info exceeded the memory limit.
-pub(crate) fn warn_of_missing_names(printer: Printer) {
-    let budget = nyquist_resources::of_files();
+pub(crate) fn warn_of_missing_names(budget: &Budget, printer: Printer) {
     if budget.was_refused() {
         let most = Bytes(budget.most());
         printer.warn(format_args!(

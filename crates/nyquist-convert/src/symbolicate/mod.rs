@@ -337,7 +337,7 @@ impl OpenedLib {
                 Self { module, symbols_from, provided_in, tried: Some(tried) }
             }
             LibSource::Image(image) => {
-                Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), ..Self::default() }
+                Self { module: finder.open_image(image.to_vec()).ok(), ..Self::default() }
             }
             LibSource::Kernel { .. } | LibSource::Jit(_) | LibSource::Unknown => Self::default(),
         }

@@ -1,10 +1,13 @@
 //! A cache as a whole: its contents, its quota, and why something could not be stored.
 
-use super::disk::{read, renew, replace};
+#[cfg(feature = "kernel")]
+use super::disk::renew;
+use super::disk::{read, replace};
 use super::file::AnswerFile;
 use super::folder;
+#[cfg(feature = "kernel")]
 use crate::find::open_source;
-use crate::kernel::cache_head::{KALLSYMS, count_functions};
+#[cfg(feature = "kernel")]
 use crate::section_contents::SharedSource;
 use nyquist_system::create_private_folder;
 use std::io;
@@ -76,9 +79,9 @@ impl AnswerCache {
         let mut modules = Vec::new();
         for entry in folder::entries(&self.folder)? {
             if folder::is_kernel(&entry.path) {
-                let answers = open_source(&entry.path).ok().and_then(|file| count_functions(&file));
-                let path = answers.map(|_| KALLSYMS.into());
-                let answers = answers.unwrap_or_default();
+                let functions = count_functions_of_kernel(&entry.path);
+                let path = functions.map(|_| KALLSYMS.into());
+                let answers = functions.unwrap_or_default();
                 modules.push(CachedModule { path, bytes: entry.bytes, answers, used: entry.used });
                 continue;
             }
@@ -122,14 +125,16 @@ impl AnswerCache {
     }
 
     /// The file with the cached symbols of the kernel. It stays valid when the file is replaced.
+    #[cfg(feature = "kernel")]
     pub(crate) fn kernel(&self) -> Option<SharedSource> {
         let path = self.folder.join(folder::KERNEL);
-        let file = open_source(&path).ok()?;
+        let file = open_source(&path, None).ok()?;
         renew(&path);
         Some(file)
     }
 
     /// Stores symbols of the kernel, and replaces those that were stored before.
+    #[cfg(feature = "kernel")]
     pub(crate) fn keep_kernel(&self, bytes: &[u8]) {
         let path = self.folder.join(folder::KERNEL);
         self.keep_file(&path, &[bytes], "cannot keep the kernel's symbols in");
@@ -163,4 +168,19 @@ impl AnswerCache {
             self.note("cannot make room in", &self.folder, &error);
         }
     }
+}
+
+/// The source of the kernel's symbols, for display.
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// How many functions of the kernel a file of them has. `None` if it is damaged.
+#[cfg(feature = "kernel")]
+fn count_functions_of_kernel(path: &Path) -> Option<usize> {
+    crate::kernel::count_functions(&open_source(path, None).ok()?)
+}
+
+/// The same without a reader of such files.
+#[cfg(not(feature = "kernel"))]
+fn count_functions_of_kernel(_: &Path) -> Option<usize> {
+    None
 }

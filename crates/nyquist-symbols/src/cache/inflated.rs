@@ -15,11 +15,12 @@ use super::block_file::{FileHead, Magic, seal};
 use super::cache_key::{FileVersion, identity};
 use super::disk::renew;
 use super::folder::{self, INFLATED};
+use crate::find::open_source;
 use crate::section_contents::{SectionContents, SharedSource};
 use nyquist_object::{ByteSource, Elf, FileSource};
+use nyquist_resources::Budget;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The magic number of every file.
 const MAGIC: Magic = *b"\x00nyqsec\x01";
@@ -57,7 +58,7 @@ impl<'a> InflatedSections<'a> {
         let identity = identity(file, elf.build_id(), version)?;
         let seed = folder::seed_of(&identity);
         let path = cache.folder.join(folder::file_name(&identity, INFLATED));
-        let cached = open(&path, seed);
+        let cached = open(&path, seed, file.budget());
         if cached.is_some() {
             renew(&path);
         }
@@ -86,8 +87,8 @@ impl<'a> InflatedSections<'a> {
     }
 }
 
-fn open(path: &Path, seed: u64) -> Option<(SharedSource, SectionRanges)> {
-    let source = Arc::new(FileSource::new(nyquist_system::open_regular(path).ok()?));
+fn open(path: &Path, seed: u64, budget: Option<&Budget>) -> Option<(SharedSource, SectionRanges)> {
+    let source = open_source(path, budget).ok()?;
     let list = read_list(&*source, seed)?;
     Some((source, list))
 }

@@ -21,6 +21,7 @@ mod tables;
 pub use answer_cache::{AnswerCache, CachedModule};
 #[cfg(feature = "test-hooks")]
 pub(crate) use block::sealed_block;
+#[cfg(feature = "kernel")]
 pub(crate) use cache_key::MAKER;
 pub(crate) use cached_answers::CachedAnswers;
 pub(crate) use extent::{Extent, push_unless_covered};

@@ -39,7 +39,7 @@ impl CachedAnswers {
 impl TableFile {
     /// The file, if there is one.
     pub(crate) fn open(&self) -> Option<SharedSource> {
-        let file = crate::find::open_source(&self.path).ok()?;
+        let file = crate::find::open_source(&self.path, None).ok()?;
         renew(&self.path);
         Some(file)
     }

@@ -85,6 +85,11 @@ impl DwarfFile {
         Self { sections, charge, ..Self::default() }
     }
 
+    /// The memory for what is read of the file.
+    pub(super) fn budget(&self) -> Option<&Budget> {
+        self.charge.as_ref().map(Charge::budget)
+    }
+
     /// The headers of all units, by offset. Reads them at the first call, with one small read for each unit
     /// or for a few units.
     pub(crate) fn units(&self) -> &[UnitHeader] {

@@ -63,13 +63,6 @@ pub(crate) struct Scratch {
     pub(crate) allowance: Allowance,
 }
 
-impl Scratch {
-    /// Buffers of a thread with this allowance for answers.
-    pub(crate) fn with(allowance: Allowance) -> Self {
-        Self { allowance, ..Self::default() }
-    }
-}
-
 impl Dwarf {
     pub(crate) fn new(
         main: DwarfFile,

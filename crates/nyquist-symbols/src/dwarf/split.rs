@@ -7,6 +7,7 @@ use crate::find::{open_seen, seen_from};
 use crate::section_contents::SharedSource;
 use gimli::{DebugCuIndex, EndianSlice, IndexSectionId, RunTimeEndian};
 use nyquist_object::{Elf, FileSource};
+use nyquist_resources::Budget;
 use nyquist_system::{OpenRoot, OsStrExt as _};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ impl SplitFiles {
         let beside = folders.iter().map(|folder| folder.join(provided));
         let base = provided.file_name().into_iter();
         let flat = base.flat_map(|base| folders.iter().map(move |folder| folder.join(base)));
-        compiled.chain(beside).chain(flat).find_map(|path| open_split(roots, &path, id))
+        compiled.chain(beside).chain(flat).find_map(|path| open_split(roots, &path, id, main.budget()))
     }
 }
 
@@ -96,9 +97,9 @@ pub(crate) fn holds_units_of(package: &Elf<SharedSource>, program: &Elf<SharedSo
 }
 
 /// Opens a `.dwo` file if it contains the unit with this id.
-fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
-    let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as SharedSource;
-    let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);
+fn open_split(roots: &[OpenRoot], path: &Path, id: u64, budget: Option<&Budget>) -> Option<SplitUnit> {
+    let source = FileSource::within(open_seen(roots, path).ok()?, budget.cloned());
+    let file = Arc::new(DwarfFile::open_split(&Elf::open(Arc::new(source) as SharedSource).ok()?)?);
     let units = file.units().iter().filter(|unit| !unit.is_type);
     let mut units = units.filter_map(|unit| Unit::read(&file.sections, unit.offset));
     let unit = units.find(|unit| unit.dwo_id == Some(id))?;

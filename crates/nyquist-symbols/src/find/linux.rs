@@ -25,7 +25,9 @@
 //! If none of these places has the binary, the debug file or the supplementary file, it is fetched by its
 //! build id with a [`Fetch`](crate::Fetch), if the caller provided one.
 
-use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source, seen_from, without_doubles};
+use super::open::with_suffix;
+use super::search::{Platform, Search, without_doubles};
+use super::{AttemptOutcome, FileRole, OpenFile, seen_from};
 use crate::RemoteFile;
 use crate::dwarf::holds_units_of;
 use crate::section_contents::SharedSource;
@@ -34,7 +36,7 @@ use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
 };
 use nyquist_system::OsStrExt as _;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,25 +45,38 @@ const OPEN_FILES: &str = "/proc/self/fd";
 
 type OpenElf = Elf<Arc<FileSource>>;
 
-impl Search<'_> {
-    pub(crate) fn run_for_linux(&mut self) {
-        let binary = self.binary();
+/// Linux, and all systems with ELF files.
+pub(super) struct Linux;
+
+impl Platform for Linux {
+    fn has_module(&self, _: &Search<'_>) -> bool {
+        true
+    }
+
+    fn find_files(&self, search: &mut Search<'_>) {
+        let binary = search.binary();
         let has_debug_info = |elf: &OpenElf| {
             let sections = [".debug_info", ".zdebug_info"];
             sections.iter().any(|name| elf.section(name).is_some_and(ElfSection::has_bytes))
         };
         let debug = match &binary {
             Some(elf) if has_debug_info(elf) => None,
-            binary => self.debug_file(binary.as_ref()),
+            binary => search.debug_file(binary.as_ref()),
         };
         if let Some(elf) = debug.or(binary) {
-            self.supplementary(&elf);
+            search.supplementary(&elf);
             if elf.section(".debug_addr").is_some() {
-                self.package(&elf);
+                search.package(&elf);
             }
         }
     }
 
+    fn find_binary(&self, search: &mut Search<'_>) {
+        search.binary();
+    }
+}
+
+impl Search<'_> {
     /// The package of the units that were split off from `main`. It is beside the binary or the debug file,
     /// or in the user's folders, and is named after either.
     fn package(&mut self, main: &OpenElf) {
@@ -77,17 +92,19 @@ impl Search<'_> {
         let folders = beside.chain(self.paths.symbol_dirs.iter().cloned()).collect();
         self.found.split_folders = without_doubles(folders);
         let main = Elf::open(main.source().clone() as SharedSource).ok();
-        let check = |_: &Self, file: &OpenFile, _: &OpenElf| {
-            let package = Elf::open(file.source.clone() as SharedSource).ok();
-            match package.zip(main.as_ref()).and_then(|(package, main)| holds_units_of(&package, main)) {
-                Some(true) => AttemptOutcome::Used,
-                Some(false) => {
-                    AttemptOutcome::OtherIdentity("none of the units that were split off is in it".to_owned())
+        let open = |search: &Self, path: &Path| {
+            search.open_elf(path, |file, _| {
+                let package = Elf::open(file.source.clone() as SharedSource).ok();
+                match package.zip(main.as_ref()).and_then(|(package, main)| holds_units_of(&package, main)) {
+                    Some(true) => Ok(()),
+                    Some(false) => Err(AttemptOutcome::OtherIdentity(
+                        "none of the units that were split off is in it".to_owned(),
+                    )),
+                    None => Err(AttemptOutcome::Unreadable("no package of split units".to_owned())),
                 }
-                None => AttemptOutcome::Unreadable("no package of split units".to_owned()),
-            }
+            })
         };
-        let found = self.first(FileRole::Package, without_doubles(places), check);
+        let found = self.first(FileRole::Package, without_doubles(places), open);
         self.found.package = found.map(|(_, file)| file);
     }
 
@@ -101,7 +118,7 @@ impl Search<'_> {
     }
 
     /// The binary: at the path from which it was mapped, in the user's folders, or in perf's cache.
-    pub(crate) fn binary(&mut self) -> Option<OpenElf> {
+    fn binary(&mut self) -> Option<OpenElf> {
         let recorded = &self.request.path;
         let mut paths = self.request.alternatives.clone();
         paths.push(recorded.clone());
@@ -113,10 +130,11 @@ impl Search<'_> {
             paths.extend(caches.map(|cache| cache.join(cached(&id)).join("elf")));
             paths.extend(self.places_in_simpleperf_caches(&id));
         }
-        let found = self.first(FileRole::Binary, paths, Search::check_identity);
-        let (elf, file) = found.or_else(|| {
+        let open =
+            |search: &Self, path: &Path| search.open_elf(path, |file, elf| search.check_identity(file, elf));
+        let (elf, file) = self.first(FileRole::Binary, paths, open).or_else(|| {
             let id = self.build_id(None)?;
-            self.fetch(FileRole::Binary, &RemoteFile::Binary(&id), Search::check_identity)
+            self.fetch(FileRole::Binary, &RemoteFile::Binary(&id), open)
         })?;
         self.found.binary = Some(file);
         Some(elf)
@@ -128,22 +146,20 @@ impl Search<'_> {
     fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
         let id = self.build_id(binary);
         let by_id = id.as_ref().map(|id| self.places_by_id(id)).unwrap_or_default();
-        let found = self.first(FileRole::DebugFile, by_id, |search, file, elf| {
-            search.check_debug_file(binary, None, file, elf)
-        });
-        let found = found.or_else(|| {
+        let open =
+            |search: &Self, path: &Path| search.open_elf(path, |_, elf| search.check_debug_file(binary, elf));
+        let found = self.first(FileRole::DebugFile, by_id, open).or_else(|| {
             let link = binary?.debug_link().ok()??;
             let places = self.places_by_link(&link);
-            self.first(FileRole::DebugFile, places, |search, file, elf| {
-                search.check_debug_file(binary, Some(&link), file, elf)
+            self.first(FileRole::DebugFile, places, |search, path| {
+                search.open_elf(path, |file, elf| {
+                    search.check_debug_file(binary, elf)?;
+                    check_sum(file, &link)
+                })
             })
         });
-        let found = found.or_else(|| {
-            self.fetch(FileRole::DebugFile, &RemoteFile::DebugFile(id.as_ref()?), |search, file, elf| {
-                search.check_debug_file(binary, None, file, elf)
-            })
-        });
-        let (elf, file) = found?;
+        let (elf, file) =
+            found.or_else(|| self.fetch(FileRole::DebugFile, &RemoteFile::DebugFile(id.as_ref()?), open))?;
         self.found.debug_file = Some(file);
         Some(elf)
     }
@@ -219,52 +235,29 @@ impl Search<'_> {
             places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
         }
         places.extend(self.places_by_id(&link.build_id));
-        let check = |_: &Self, _: &OpenFile, elf: &OpenElf| match elf.build_id() {
-            Some(id) if id == link.build_id => AttemptOutcome::Used,
-            other => AttemptOutcome::OtherIdentity(id_text(other)),
+        let open = |search: &Self, path: &Path| {
+            search.open_elf(path, |_, elf| match elf.build_id() {
+                Some(id) if id == link.build_id => Ok(()),
+                other => Err(AttemptOutcome::OtherIdentity(id_text(other))),
+            })
         };
-        let found = self.first(FileRole::Supplementary, places, check);
-        let found = found
-            .or_else(|| self.fetch(FileRole::Supplementary, &RemoteFile::DebugFile(&link.build_id), check));
+        let found = self
+            .first(FileRole::Supplementary, places, open)
+            .or_else(|| self.fetch(FileRole::Supplementary, &RemoteFile::DebugFile(&link.build_id), open));
         self.found.supplementary = found.map(|(_, file)| file);
     }
 
-    /// Opens one path after the other until one is the requested file, and records all attempts.
-    fn first(
-        &mut self,
-        requested: FileRole,
-        paths: Vec<PathBuf>,
-        check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
-    ) -> Option<(OpenElf, OpenFile)> {
-        for path in paths {
-            let (outcome, opened) = match self.source(&path).and_then(|source| open_elf(&path, source)) {
-                Ok((elf, file)) => (check(self, &file, &elf), Some((elf, file))),
-                Err(outcome) => (outcome, None),
-            };
-            let is_used = outcome == AttemptOutcome::Used;
-            self.found.tried.push(Attempt { requested, path, outcome });
-            if is_used {
-                return opened;
-            }
-        }
-        None
-    }
-
-    /// Fetches a file, and records the attempts.
-    fn fetch(
-        &mut self,
-        requested: FileRole,
-        file: &RemoteFile<'_>,
-        check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
-    ) -> Option<(OpenElf, OpenFile)> {
-        let check = |path: &Path| match open(path) {
-            Ok((elf, file)) => check(self, &file, &elf),
-            Err(outcome) => outcome,
-        };
-        let fetched = self.fetch?.fetch(file, &check);
-        let tried = fetched.tried.into_iter();
-        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { requested, path, outcome }));
-        open(&fetched.path?).ok()
+    /// Opens an ELF file that passes a check.
+    fn open_elf(
+        &self,
+        path: &Path,
+        check: impl Fn(&OpenFile, &OpenElf) -> Result<(), AttemptOutcome>,
+    ) -> Result<(OpenElf, OpenFile), AttemptOutcome> {
+        let source = self.source(path)?;
+        let elf = Elf::open(source.clone())?;
+        let file = OpenFile { path: path.to_owned(), source };
+        check(&file, &elf)?;
+        Ok((elf, file))
     }
 
     /// The requested build id. If there is none, that of the binary that was found.
@@ -277,69 +270,47 @@ impl Search<'_> {
     }
 
     /// Whether a file has the requested identity.
-    fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> AttemptOutcome {
+    fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> Result<(), AttemptOutcome> {
         let build_id = elf.build_id();
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
             // The files here are ELF files, which have no such id.
             (Some(ModuleId::MachUuid(_) | ModuleId::Pe(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
-                return match file_identity(file, elf) {
-                    Ok(found) if found == *id => AttemptOutcome::Used,
-                    Ok(found) => AttemptOutcome::OtherIdentity(different_part(&found, id)),
-                    Err(error) => AttemptOutcome::Unreadable(error.to_string()),
+                return match file_identity(file, elf)? {
+                    found if found == *id => Ok(()),
+                    found => Err(AttemptOutcome::OtherIdentity(different_part(&found, id))),
                 };
             }
             (None, Some(id)) => debug_id(elf, build_id.as_ref()) == Some(id),
             (None, None) => true,
         };
-        if is_same { AttemptOutcome::Used } else { AttemptOutcome::OtherIdentity(id_text(build_id)) }
+        if is_same { Ok(()) } else { Err(AttemptOutcome::OtherIdentity(id_text(build_id))) }
     }
 
-    /// Whether a file is the debug file of the module: by its build id or, if the module has none, by the
-    /// checksum in the debug link.
-    fn check_debug_file(
-        &self,
-        binary: Option<&OpenElf>,
-        link: Option<&DebugLink>,
-        file: &OpenFile,
-        elf: &OpenElf,
-    ) -> AttemptOutcome {
-        let found = elf.build_id();
-        if let Some(requested) = self.build_id(binary)
-            && found.as_ref() != Some(&requested)
-        {
-            return AttemptOutcome::OtherIdentity(id_text(found));
-        }
-        match link {
-            Some(link) => check_sum(file, link),
-            None => AttemptOutcome::Used,
+    /// Whether a file has the build id of the module, if that has one.
+    fn check_debug_file(&self, binary: Option<&OpenElf>, elf: &OpenElf) -> Result<(), AttemptOutcome> {
+        match (self.build_id(binary), elf.build_id()) {
+            (Some(requested), found) if found.as_ref() != Some(&requested) => {
+                Err(AttemptOutcome::OtherIdentity(id_text(found)))
+            }
+            _ => Ok(()),
         }
     }
-}
-
-fn open(path: &Path) -> Result<(OpenElf, OpenFile), AttemptOutcome> {
-    open_elf(path, open_source(path)?)
-}
-
-fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile), AttemptOutcome> {
-    let elf = Elf::open(source.clone()).map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
-    Ok((elf, OpenFile { path: path.to_owned(), source }))
 }
 
 /// Compares the checksum of a debug link, which covers the whole file.
-fn check_sum(file: &OpenFile, link: &DebugLink) -> AttemptOutcome {
+fn check_sum(file: &OpenFile, link: &DebugLink) -> Result<(), AttemptOutcome> {
     let mut buffer = vec![0; 1 << 20];
     let (mut crc, mut at, len) = (0, 0, file.source.len());
     while at < len {
         let size = (len - at).min(buffer.len() as u64) as usize;
-        if let Err(error) = file.source.read_exact_at(at, &mut buffer[..size]) {
-            return AttemptOutcome::Unreadable(error.to_string());
-        }
+        let read = file.source.read_exact_at(at, &mut buffer[..size]);
+        read.map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
         crc = crc32(crc, &buffer[..size]);
         at += size as u64;
     }
-    if crc == link.crc { AttemptOutcome::Used } else { AttemptOutcome::WrongChecksum }
+    if crc == link.crc { Ok(()) } else { Err(AttemptOutcome::WrongChecksum) }
 }
 
 /// The identity of a file without an id.
@@ -384,10 +355,4 @@ fn cached(id: &BuildId) -> PathBuf {
     let digits = id.to_string();
     let (first, rest) = digits.split_at(2);
     Path::new(".build-id").join(first).join(rest)
-}
-
-fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
-    let mut name = name.to_owned();
-    name.push(suffix);
-    name
 }

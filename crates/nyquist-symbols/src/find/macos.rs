@@ -17,16 +17,18 @@
 //!
 //! The UUID must be that of the recording or, if it has none, that of the image.
 
-use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source, without_doubles};
+use super::open::{first_bytes, with_suffix};
+use super::search::{Platform, Search, without_doubles};
+use super::{Attempt, AttemptOutcome, FileRole, OpenFile, open_source};
 use crate::file_kind::FileKind;
 use crate::macho::{DebugMap, MachOImage, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
 use crate::section_contents::SharedSource;
 use crate::{RemoteFile, breakpad, layouts};
 use nyquist_object::macho::FileKind as Kind;
-use nyquist_object::{DebugId, MachO, ModuleId, ObjectError};
+use nyquist_object::{DebugId, MachO, ModuleId};
+use nyquist_resources::Budget;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of the files: a Mach-O file of 64 bits, or a universal file.
@@ -51,22 +53,45 @@ const MAX_IN_BUNDLE: usize = 16;
 /// The most object files and archives whose search results are reported.
 const MAX_OBJECTS_TOLD: usize = 32;
 
-impl Search<'_> {
-    /// Whether the module is one of macOS: by its id, or by the first bytes of the files that may be it.
-    pub(crate) fn is_of_macos(&self) -> bool {
-        match &self.request.id {
+/// macOS, and its relatives.
+pub(super) struct MacOs;
+
+impl Platform for MacOs {
+    /// By its id, or by the first bytes of the files that may be it.
+    fn has_module(&self, search: &Search<'_>) -> bool {
+        match &search.request.id {
             Some(ModuleId::MachUuid(_)) => true,
             // Other tools write a UUID like a build id.
-            Some(ModuleId::BuildId(id)) if id.as_bytes().len() == 16 => self.has_macos_file(),
+            Some(ModuleId::BuildId(id)) if id.as_bytes().len() == 16 => search.has_macos_file(),
             Some(_) => false,
-            None => self.has_macos_file(),
+            None => search.has_macos_file(),
         }
     }
 
+    fn find_files(&self, search: &mut Search<'_>) {
+        let binary = search.macos_binary();
+        search.found.slice = search.requested_macos_id().or_else(|| id_of(binary.as_ref()?));
+        if binary.as_ref().is_some_and(MachO::has_debug_info) {
+            return;
+        }
+        let Some(id) = search.found.slice else { return };
+        search.found.debug_file = search.macos_debug_file(id);
+        if search.found.debug_file.is_none() {
+            search.object_files(binary.as_ref());
+        }
+    }
+
+    fn find_binary(&self, search: &mut Search<'_>) {
+        search.macos_binary();
+    }
+}
+
+impl Search<'_> {
     fn has_macos_file(&self) -> bool {
         let binaries = self.macos_binary_places().into_iter();
         let mut places = binaries.chain(self.bundles().into_iter().flat_map(|bundle| files_of(&bundle)));
-        places.any(|path| begins_as_macho(&path)) || self.library_in_cache(|_, _| {}).is_some()
+        places.any(|path| first_bytes(&path).is_some_and(|start| MAGIC.contains(&start)))
+            || self.library_in_cache(|_, _| {}).is_some()
     }
 
     /// The shared caches on this machine.
@@ -86,9 +111,9 @@ impl Search<'_> {
         let requested = self.requested_macos_id();
         let own = self.request.path.to_string_lossy();
         self.shared_caches().find_map(|path| {
-            let ids = open_source(&path).and_then(|source| {
+            let ids = open_source(&path, self.budget).and_then(|source| {
                 let ids = ids_in_cache(&(source.clone() as SharedSource));
-                ids.map(|ids| (source, ids)).map_err(|error| AttemptOutcome::Unreadable(error.to_string()))
+                Ok((source, ids?))
             });
             let (source, ids) = match ids {
                 Ok(opened) => opened,
@@ -119,7 +144,7 @@ impl Search<'_> {
         let missing = || AttemptOutcome::Unreadable("the library is not in it".to_owned());
         let image = match image_in_cache(&file, id) {
             Ok(image) => image.ok_or_else(missing),
-            Err(error) => Err(AttemptOutcome::Unreadable(error.to_string())),
+            Err(error) => Err(error.into()),
         };
         let image = self.note(FileRole::Binary, file.path.clone(), image)?;
         self.found.binary = Some(file);
@@ -135,35 +160,20 @@ impl Search<'_> {
         }
     }
 
-    /// Finds the image and its debug info.
-    pub(crate) fn run_for_macos(&mut self) {
-        let binary = self.macos_binary();
-        self.found.slice = self.requested_macos_id().or_else(|| id_of(binary.as_ref()?));
-        if binary.as_ref().is_some_and(MachO::has_debug_info) {
-            return;
-        }
-        let Some(id) = self.found.slice else { return };
-        let places = self.macos_debug_places(id);
-        if self.macos_debug_file(places, id) || self.fetch_for_macos(id) {
-            return;
-        }
-        self.object_files(binary.as_ref());
-    }
-
     /// Finds the image alone.
-    pub(crate) fn macos_binary(&mut self) -> Option<MachOImage> {
+    fn macos_binary(&mut self) -> Option<MachOImage> {
         let requested = self.requested_macos_id();
-        for path in self.macos_binary_places() {
-            let opened = open_image(&path, requested).and_then(|(image, file)| match image.kind() {
-                Kind::DebugSymbols => Err(AttemptOutcome::Unreadable("it holds debug info alone".to_owned())),
-                _ => Ok((image, file)),
-            });
-            if let Some((image, file)) = self.note(FileRole::Binary, path, opened) {
-                self.found.binary = Some(file);
-                return Some(image);
+        let open = |search: &Self, path: &Path| match open_image(path, requested, search.budget)? {
+            (image, _) if image.kind() == Kind::DebugSymbols => {
+                Err(AttemptOutcome::Unreadable("it holds debug info alone".to_owned()))
             }
-        }
-        self.image_of_cache()
+            opened => Ok(opened),
+        };
+        let Some((image, file)) = self.first(FileRole::Binary, self.macos_binary_places(), open) else {
+            return self.image_of_cache();
+        };
+        self.found.binary = Some(file);
+        Some(image)
     }
 
     fn macos_binary_places(&self) -> Vec<PathBuf> {
@@ -229,32 +239,16 @@ impl Search<'_> {
         }
     }
 
-    /// Opens one path after the other until one is the debug file.
-    fn macos_debug_file(&mut self, places: Vec<PathBuf>, id: DebugId) -> bool {
+    /// The file with the debug info: in a bundle, beside the image or in the user's folders, or from a server.
+    fn macos_debug_file(&mut self, id: DebugId) -> Option<OpenFile> {
+        let mut places = self.macos_debug_places(id);
         // The image itself may be among these places.
-        let binary = self.found.binary.as_ref().map(|file| file.path.clone());
-        for path in places.into_iter().filter(|path| Some(path) != binary.as_ref()) {
-            let opened = open_debug_file(&path, id);
-            if let Some(file) = self.note(FileRole::DebugFile, path, opened) {
-                self.found.debug_file = Some(file);
-                return true;
-            }
-        }
-        false
-    }
-
-    fn fetch_for_macos(&mut self, id: DebugId) -> bool {
-        let Some(fetch) = self.fetch else { return false };
+        let binary = self.found.binary.as_ref().map(|file| &file.path);
+        places.retain(|path| Some(path) != binary);
+        let open = |search: &Self, path: &Path| open_debug_file(path, id, search.budget);
         let name = self.macos_debug_name();
-        let check = |path: &Path| match open_debug_file(path, id) {
-            Ok(_) => AttemptOutcome::Used,
-            Err(outcome) => outcome,
-        };
-        let fetched = fetch.fetch(&RemoteFile::Breakpad { name: &name, id }, &check);
-        let attempt = |(path, outcome)| Attempt { requested: FileRole::DebugFile, path, outcome };
-        self.found.tried.extend(fetched.tried.into_iter().map(attempt));
-        self.found.debug_file = fetched.path.and_then(|path| open_debug_file(&path, id).ok());
-        self.found.debug_file.is_some()
+        self.first(FileRole::DebugFile, places, open)
+            .or_else(|| self.fetch(FileRole::DebugFile, &RemoteFile::Breakpad { name: &name, id }, open))
     }
 
     /// Records for the first object files whether they still exist. They are opened when they are needed.
@@ -265,7 +259,7 @@ impl Search<'_> {
         let objects = (0..map.len()).filter_map(|number| map.object(number));
         let files = objects.filter(|object| seen.insert(object.file.clone()));
         for object in files.take(MAX_OBJECTS_TOLD) {
-            find_object(&object, &folders, |path, outcome| {
+            find_object(&object, &folders, self.budget, |path, outcome| {
                 let (path, outcome) = (path.to_owned(), outcome.clone());
                 let is_used = outcome == AttemptOutcome::Used;
                 self.found.tried.push(Attempt { requested: FileRole::ObjectFile, path, outcome });
@@ -274,45 +268,32 @@ impl Search<'_> {
         }
         self.found.split_folders = folders;
     }
-
-    /// Records the outcome of a path.
-    fn note<T>(
-        &mut self,
-        requested: FileRole,
-        path: PathBuf,
-        opened: Result<T, AttemptOutcome>,
-    ) -> Option<T> {
-        let (outcome, opened) = match opened {
-            Ok(opened) => (AttemptOutcome::Used, Some(opened)),
-            Err(outcome) => (outcome, None),
-        };
-        self.found.tried.push(Attempt { requested, path, outcome });
-        opened
-    }
 }
 
 /// Opens a Mach-O file, or the requested file of a universal one.
-fn open_image(path: &Path, requested: Option<DebugId>) -> Result<(MachOImage, OpenFile), AttemptOutcome> {
-    let source = open_source(path)?;
-    let opened = images(&(source.clone() as SharedSource))
-        .map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
+fn open_image(
+    path: &Path,
+    requested: Option<DebugId>,
+    budget: Option<&Budget>,
+) -> Result<(MachOImage, OpenFile), AttemptOutcome> {
+    let source = open_source(path, budget)?;
+    let opened = images(&(source.clone() as SharedSource))?;
     let ids: Vec<_> = opened.iter().map(id_text).collect();
     let image = choose(opened, requested).ok_or_else(|| AttemptOutcome::OtherIdentity(ids.join(", ")))?;
     Ok((image, OpenFile { path: path.to_owned(), source }))
 }
 
 /// Opens a debug file: one with debug info, or a Breakpad symbol file.
-fn open_debug_file(path: &Path, id: DebugId) -> Result<OpenFile, AttemptOutcome> {
-    let unreadable = |error: ObjectError| AttemptOutcome::Unreadable(error.to_string());
-    let source = open_source(path)?;
-    if let FileKind::Breakpad(symbols) = FileKind::open(source.clone() as SharedSource).map_err(unreadable)? {
-        let found = breakpad::debug_id(&symbols).map_err(unreadable)?;
+fn open_debug_file(path: &Path, id: DebugId, budget: Option<&Budget>) -> Result<OpenFile, AttemptOutcome> {
+    let source = open_source(path, budget)?;
+    if let FileKind::Breakpad(symbols) = FileKind::open(source.clone() as SharedSource)? {
+        let found = breakpad::debug_id(&symbols)?;
         if found != id {
             return Err(AttemptOutcome::OtherIdentity(format!("debug id {}", found.breakpad())));
         }
         return Ok(OpenFile { path: path.to_owned(), source });
     }
-    let (image, file) = open_image(path, Some(id))?;
+    let (image, file) = open_image(path, Some(id), budget)?;
     if !image.has_debug_info() {
         return Err(AttemptOutcome::Unreadable("it holds no debug info".to_owned()));
     }
@@ -330,12 +311,6 @@ fn files_of(bundle: &Path) -> Vec<PathBuf> {
     if found.is_empty() { vec![folder.join(own)] } else { found }
 }
 
-fn begins_as_macho(path: &Path) -> bool {
-    let mut start = [0; 4];
-    let file = nyquist_system::open_regular(path);
-    file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && MAGIC.contains(&start)
-}
-
 fn id_text(image: &MachOImage) -> String {
     image.uuid().map_or_else(|| "no UUID".to_owned(), |uuid| format!("UUID {}", uuid.grouped()))
 }
@@ -345,10 +320,4 @@ fn uuid_of(id: DebugId) -> String {
     let text = id.breakpad();
     let digits = text.get(..32).unwrap_or_default();
     nyquist_object::MachUuid::from_text(digits).map(|uuid| uuid.grouped()).unwrap_or_default()
-}
-
-fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
-    let mut name = name.to_owned();
-    name.push(suffix);
-    name
 }

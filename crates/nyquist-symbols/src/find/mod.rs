@@ -8,46 +8,27 @@ mod linux;
 mod macos;
 mod open;
 mod request;
+mod search;
+mod search_paths;
 mod symbol_files;
 mod windows;
 
 pub(crate) use open::{open_seen, open_source, seen_from};
-use open::{source_of, unreadable};
 pub use request::{ModuleRequest, OpenFile};
+pub use search_paths::SearchPaths;
 pub use symbol_files::{Attempt, AttemptOutcome, FileRole, SymbolFiles};
 
-use crate::{
-    AnswerCache, Fetch, FetchResult, KernelFiles, ModuleSymbols, ProvidedAnswers, RemoteFile, SymbolsError,
-};
-use nyquist_object::{BuildId, FileSource};
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "kernel")]
+use crate::KernelFiles;
+use crate::{AnswerCache, Fetch, FetchResult, ModuleSymbols, ProvidedAnswers, RemoteFile, SymbolsError};
+use linux::Linux;
+use macos::MacOs;
+use nyquist_object::BuildId;
+use nyquist_resources::Budget;
+use search::{Platform, Search};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Where to look besides the standard places.
-#[derive(Clone, Debug)]
-pub struct SearchPaths {
-    /// Folders given by the user: searched for the binary's name and for debug files.
-    pub symbol_dirs: Vec<PathBuf>,
-    /// Folders with the layout of `/usr/lib/debug`.
-    pub debug_dirs: Vec<PathBuf>,
-    /// Folders with the layout of perf's build id cache (`~/.debug`).
-    pub build_id_caches: Vec<PathBuf>,
-    /// Folders that simpleperf's scripts have filled (`binary_cache`).
-    pub simpleperf_caches: Vec<PathBuf>,
-}
-
-impl Default for SearchPaths {
-    /// `/usr/lib/debug` alone.
-    fn default() -> Self {
-        Self {
-            symbol_dirs: Vec::new(),
-            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
-            build_id_caches: Vec::new(),
-            simpleperf_caches: Vec::new(),
-        }
-    }
-}
+use windows::Windows;
 
 /// Finds the files of modules, and opens them.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +36,10 @@ pub struct Finder {
     paths: SearchPaths,
     cache: Option<Arc<AnswerCache>>,
     fetch: Option<Arc<dyn Fetch>>,
+    #[cfg(feature = "kernel")]
     kernel: Option<Arc<KernelFiles>>,
     provided: Option<Arc<ProvidedAnswers>>,
+    budget: Option<Budget>,
 }
 
 impl Finder {
@@ -77,12 +60,14 @@ impl Finder {
     }
 
     /// Reads the running kernel's symbols from files that were opened before.
+    #[cfg(feature = "kernel")]
     #[must_use]
     pub fn with_kernel_files(self, files: Option<KernelFiles>) -> Self {
         Self { kernel: files.map(Arc::new), ..self }
     }
 
     /// The files of the running kernel, if they were opened before.
+    #[cfg(feature = "kernel")]
     pub(crate) fn kernel_files(&self) -> Option<Arc<KernelFiles>> {
         self.kernel.clone()
     }
@@ -99,12 +84,26 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
+    /// Limits the memory for what is read of the files that are found, and for answers from them. Parts that do
+    /// not fit are left out, and the answers then come from the next-best source. Without a budget, there is no
+    /// limit.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Self { budget: Some(budget), ..self }
+    }
+
+    /// The budget, if one was set.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
+    }
+
     /// Whether servers are queried for files that are not found.
     pub fn asks_servers(&self) -> bool {
         self.fetch.is_some()
     }
 
     /// Disables fetching of files from servers.
+    #[cfg(feature = "kernel")]
     #[must_use]
     pub(crate) fn offline(self) -> Self {
         Self { fetch: None, ..self }
@@ -126,16 +125,16 @@ impl Finder {
         ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
+    /// Opens a file that is in memory, as [`ModuleSymbols::from_image`] does. The answers from it are charged to
+    /// the budget.
+    pub fn open_image(&self, image: Vec<u8>) -> Result<ModuleSymbols, SymbolsError> {
+        Ok(ModuleSymbols::from_image(image)?.within(self.budget.clone()))
+    }
+
     /// Finds the binary, its debug file, and the supplementary file of the latter.
     pub fn find(&self, request: &ModuleRequest) -> SymbolFiles {
         let mut search = self.search(request);
-        if search.is_of_windows() {
-            search.run_for_windows();
-        } else if search.is_of_macos() {
-            search.run_for_macos();
-        } else {
-            search.run_for_linux();
-        }
+        platform(&search).find_files(&mut search);
         let provided = self.provided.as_deref().and_then(|provided| provided.of(request));
         SymbolFiles { provided, ..search.found }
     }
@@ -143,13 +142,7 @@ impl Finder {
     /// Only looks for a module's binary, which is the file that was mapped.
     pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
         let mut search = self.search(request);
-        if search.is_of_windows() {
-            search.image();
-        } else if search.is_of_macos() {
-            search.macos_binary();
-        } else {
-            search.binary();
-        }
+        platform(&search).find_binary(&mut search);
         search.found.binary
     }
 
@@ -157,30 +150,12 @@ impl Finder {
         let fetch = self.fetch.as_deref();
         let (module, roots) = (request.path.clone(), request.roots.clone());
         let found = SymbolFiles { module, roots, ..SymbolFiles::default() };
-        Search { paths: &self.paths, fetch, request, found }
+        Search { paths: &self.paths, fetch, budget: self.budget.as_ref(), request, found }
     }
 }
 
-/// The search for one module's files.
-pub(crate) struct Search<'a> {
-    pub(crate) paths: &'a SearchPaths,
-    pub(crate) fetch: Option<&'a dyn Fetch>,
-    pub(crate) request: &'a ModuleRequest,
-    pub(crate) found: SymbolFiles,
-}
-
-impl Search<'_> {
-    /// Opens a file, unless it is already held open.
-    fn source(&self, path: &Path) -> Result<Arc<FileSource>, AttemptOutcome> {
-        match self.request.held.as_ref().filter(|held| held.path == path) {
-            Some(held) => Ok(Arc::clone(&held.source)),
-            None => open_seen(&self.request.roots, path).map(source_of).map_err(unreadable),
-        }
-    }
-}
-
-/// The places without duplicates.
-pub(crate) fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut seen = HashSet::new();
-    places.into_iter().filter(|place| seen.insert(place.clone())).collect()
+/// The platform of the module. A module of no other platform is one of Linux.
+fn platform(search: &Search<'_>) -> &'static dyn Platform {
+    let others: [&dyn Platform; 2] = [&Windows, &MacOs];
+    others.into_iter().find(|platform| platform.has_module(search)).unwrap_or(&Linux)
 }

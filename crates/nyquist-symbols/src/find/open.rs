@@ -2,8 +2,10 @@
 
 use super::symbol_files::AttemptOutcome;
 use nyquist_object::FileSource;
+use nyquist_resources::Budget;
 use nyquist_system::{HeldFile, OpenRoot, open_regular};
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,13 +24,27 @@ pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<HeldFile>
     }
 }
 
-/// Opens a regular file.
-pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, AttemptOutcome> {
-    open_regular(path).map(source_of).map_err(unreadable)
+/// Opens a regular file, whose memory is charged to this budget.
+pub(crate) fn open_source(path: &Path, budget: Option<&Budget>) -> Result<Arc<FileSource>, AttemptOutcome> {
+    open_regular(path).map(|file| source_of(file, budget)).map_err(unreadable)
 }
 
-pub(super) fn source_of(file: impl Into<HeldFile>) -> Arc<FileSource> {
-    Arc::new(FileSource::new(file))
+/// The first bytes of a regular file, which tell its format.
+pub(super) fn first_bytes<const N: usize>(path: &Path) -> Option<[u8; N]> {
+    let mut start = [0; N];
+    open_regular(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
+    Some(start)
+}
+
+/// A name with something appended.
+pub(super) fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
+}
+
+pub(super) fn source_of(file: impl Into<HeldFile>, budget: Option<&Budget>) -> Arc<FileSource> {
+    Arc::new(FileSource::within(file, budget.cloned()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]

@@ -2,7 +2,8 @@
 
 use super::request::OpenFile;
 use crate::provided::ProvidedModule;
-use nyquist_object::DebugId;
+use nyquist_object::{ByteSource as _, DebugId, ObjectError};
+use nyquist_resources::Budget;
 use nyquist_system::OpenRoot;
 use std::fmt;
 use std::path::PathBuf;
@@ -32,6 +33,14 @@ pub struct SymbolFiles {
     pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
+}
+
+impl SymbolFiles {
+    /// The budget of the files.
+    pub(crate) fn budget(&self) -> Option<&Budget> {
+        let mut files = [&self.binary, &self.debug_file].into_iter().flatten();
+        files.find_map(|file| file.source.budget())
+    }
 }
 
 /// One path that was tried.
@@ -77,6 +86,13 @@ pub enum AttemptOutcome {
     OtherIdentity(String),
     /// Its checksum is not the one in the debug link.
     WrongChecksum,
+}
+
+impl From<ObjectError> for AttemptOutcome {
+    /// The file is damaged, or has another format.
+    fn from(error: ObjectError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
 }
 
 impl fmt::Display for AttemptOutcome {

@@ -12,98 +12,95 @@
 //!
 //! The GUID and the age must be those in the image or in the recording.
 
-use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source};
+use super::open::first_bytes;
+use super::search::{Platform, Search, without_doubles};
+use super::{AttemptOutcome, FileRole, OpenFile, open_source};
 use crate::RemoteFile;
 use crate::file_kind::FileKind;
 use crate::layouts;
 use crate::section_contents::SharedSource;
 use nyquist_object::{DebugId, ModuleId, Pe, PeCodeId};
+use nyquist_resources::Budget;
 use nyquist_system::is_regular;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The suffixes of the names of images and PDBs.
 const SUFFIXES: [&str; 8] = [".exe", ".dll", ".sys", ".pdb", ".ocx", ".drv", ".cpl", ".efi"];
 
-impl Search<'_> {
-    /// Whether the module is one of Windows: by its ids, its name, or the first bytes of the file.
-    pub(crate) fn is_of_windows(&self) -> bool {
-        match self.request.id {
+/// Windows, and programs for it that run elsewhere.
+pub(super) struct Windows;
+
+impl Platform for Windows {
+    /// By its ids, its name, or the first bytes of the file.
+    fn has_module(&self, search: &Search<'_>) -> bool {
+        match search.request.id {
             Some(ModuleId::Pe(_)) => true,
             Some(_) => false,
             None => {
-                let is_elsewhere = || !self.places_of_process().any(|path| is_regular(path));
-                self.places_of_process().any(|path| begins_as_image(path))
-                    || (self.has_name_of_windows() && is_elsewhere())
+                let is_elsewhere = || !search.places_of_process().any(|path| is_regular(path));
+                search.places_of_process().any(|path| first_bytes(path) == Some(*b"MZ"))
+                    || (search.has_name_of_windows() && is_elsewhere())
             }
         }
     }
 
+    fn find_files(&self, search: &mut Search<'_>) {
+        let image = search.image();
+        let id = search.requested_debug_id().or_else(|| image.as_ref()?.id().ok().map(|id| id.debug));
+        let Some(id) = id else { return };
+        let (name, places) = search.debug_places(image.as_ref(), id);
+        let open = |search: &Search<'_>, path: &Path| open_debug_file(path, id, search.budget);
+        let found = search.first(FileRole::DebugFile, places, open).or_else(|| {
+            let files = [RemoteFile::Pdb { name: &name, id }, RemoteFile::Breakpad { name: &name, id }];
+            files.iter().find_map(|file| search.fetch(FileRole::DebugFile, file, open))
+        });
+        search.found.debug_file = found;
+    }
+
+    fn find_binary(&self, search: &mut Search<'_>) {
+        search.image();
+    }
+}
+
+impl Search<'_> {
     fn has_name_of_windows(&self) -> bool {
         let path = self.request.path.to_string_lossy().to_ascii_lowercase();
         let debug_name = self.request.debug_name.to_ascii_lowercase();
         [path, debug_name].iter().any(|name| SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
     }
 
-    pub(crate) fn places_of_process(&self) -> impl Iterator<Item = &PathBuf> {
-        self.request.alternatives.iter().chain([&self.request.path])
-    }
-
-    /// Finds the image and its debug info.
-    pub(crate) fn run_for_windows(&mut self) {
-        let image = self.image();
-        let id = self.requested_debug_id().or_else(|| image.as_ref()?.id().ok().map(|id| id.debug));
-        let Some(id) = id else { return };
-        let check = |kind: &FileKind| match kind {
-            FileKind::Pdb(_) | FileKind::Breakpad(_) => match kind.windows_debug_id() {
-                Ok(Some(found)) if found == id => AttemptOutcome::Used,
-                Ok(found) => AttemptOutcome::OtherIdentity(id_text(found)),
-                Err(error) => AttemptOutcome::Unreadable(error.to_string()),
-            },
-            FileKind::Pe(_) | FileKind::Other => {
-                AttemptOutcome::Unreadable("it is not a debug file".to_owned())
-            }
-        };
-        let (name, places) = self.debug_places(image.as_ref(), id);
-        if self.first_of_windows(FileRole::DebugFile, places, check).is_none() {
-            let files = [RemoteFile::Pdb { name: &name, id }, RemoteFile::Breakpad { name: &name, id }];
-            files.iter().find_map(|file| self.fetch_of_windows(FileRole::DebugFile, file, check));
-        }
-    }
-
     /// Finds the image alone.
-    pub(crate) fn image(&mut self) -> Option<Pe<SharedSource>> {
+    fn image(&mut self) -> Option<Pe<SharedSource>> {
         let mut paths: Vec<PathBuf> = self.places_of_process().cloned().collect();
         let name = layouts::file_name(&self.request.path.to_string_lossy()).to_owned();
-        let stored = self.requested_code_id().and_then(|id| layouts::symbol_store_image(&name, id));
+        let code_id = self.requested_code_id();
+        let stored = code_id.and_then(|id| layouts::symbol_store_image(&name, id));
         for folder in self.paths.symbol_dirs.iter().filter(|_| !name.is_empty()) {
             paths.push(folder.join(&name));
             paths.extend(stored.iter().map(|stored| folder.join(stored)));
         }
-        let (code_id, debug_id) = (self.requested_code_id(), self.requested_debug_id());
-        let check = |kind: &FileKind| {
-            let FileKind::Pe(pe) = kind else {
-                return AttemptOutcome::Unreadable("it is not a PE image".to_owned());
-            };
-            match pe.id() {
-                Err(error) => AttemptOutcome::Unreadable(error.to_string()),
-                Ok(id) if code_id.is_some_and(|requested| requested != id.code) => {
-                    AttemptOutcome::OtherIdentity(format!("code id {}", id.code))
-                }
-                Ok(id) if debug_id.is_some_and(|requested| requested != id.debug) => {
-                    AttemptOutcome::OtherIdentity(id_text(Some(id.debug)))
-                }
-                Ok(_) => AttemptOutcome::Used,
-            }
-        };
-        let found = self.first_of_windows(FileRole::Binary, paths, check).or_else(|| {
+        let open = |search: &Self, path: &Path| search.open_image(path);
+        let (pe, file) = self.first(FileRole::Binary, paths, open).or_else(|| {
             let code_id = code_id?.to_string();
-            self.fetch_of_windows(FileRole::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
-        });
-        match found {
-            Some(FileKind::Pe(pe)) => Some(pe),
-            _ => None,
+            self.fetch(FileRole::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, open)
+        })?;
+        self.found.binary = Some(file);
+        Some(pe)
+    }
+
+    /// Opens the image if it has the requested identity.
+    fn open_image(&self, path: &Path) -> Result<(Pe<SharedSource>, OpenFile), AttemptOutcome> {
+        let (FileKind::Pe(pe), file) = open(path, self.budget)? else {
+            return Err(AttemptOutcome::Unreadable("it is not a PE image".to_owned()));
+        };
+        let id = pe.id()?;
+        if self.requested_code_id().is_some_and(|requested| requested != id.code) {
+            return Err(AttemptOutcome::OtherIdentity(format!("code id {}", id.code)));
         }
+        if self.requested_debug_id().is_some_and(|requested| requested != id.debug) {
+            return Err(AttemptOutcome::OtherIdentity(id_text(Some(id.debug))));
+        }
+        Ok((pe, file))
     }
 
     fn requested_code_id(&self) -> Option<PeCodeId> {
@@ -141,13 +138,7 @@ impl Search<'_> {
             places.push(folder.join(&symbol_file));
             places.extend(layouts::breakpad(&name, id).map(|path| folder.join(path)));
         }
-        let mut seen = Vec::new();
-        places.retain(|place| {
-            let is_new = !seen.contains(place);
-            seen.push(place.clone());
-            is_new
-        });
-        (name, places)
+        (name, without_doubles(places))
     }
 
     /// The PDB's name: from the recording or the image, or derived from the module's name.
@@ -161,64 +152,26 @@ impl Search<'_> {
         let stem = module.rsplit_once('.').map_or(module, |(stem, _)| stem);
         format!("{stem}.pdb")
     }
+}
 
-    /// Opens one path after the other until one is the requested file, and records all attempts.
-    fn first_of_windows(
-        &mut self,
-        requested: FileRole,
-        paths: Vec<PathBuf>,
-        check: impl Fn(&FileKind) -> AttemptOutcome,
-    ) -> Option<FileKind> {
-        for path in paths {
-            let (outcome, opened) = match open(&path) {
-                Ok((kind, file)) => (check(&kind), Some((kind, file))),
-                Err(outcome) => (outcome, None),
-            };
-            let opened = opened.filter(|_| outcome == AttemptOutcome::Used);
-            self.found.tried.push(Attempt { requested, path, outcome });
-            if let Some((kind, file)) = opened {
-                self.take(requested, file);
-                return Some(kind);
-            }
-        }
-        None
-    }
-
-    /// Fetches a file, and records the attempts.
-    fn fetch_of_windows(
-        &mut self,
-        requested: FileRole,
-        file: &RemoteFile<'_>,
-        check: impl Fn(&FileKind) -> AttemptOutcome,
-    ) -> Option<FileKind> {
-        let check_file = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
-        let fetched = self.fetch?.fetch(file, &check_file);
-        let tried = fetched.tried.into_iter();
-        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { requested, path, outcome }));
-        let (kind, file) = open(&fetched.path?).ok()?;
-        self.take(requested, file);
-        Some(kind)
-    }
-
-    fn take(&mut self, requested: FileRole, file: OpenFile) {
-        match requested {
-            FileRole::Binary => self.found.binary = Some(file),
-            _ => self.found.debug_file = Some(file),
+/// Opens a PDB or a Breakpad symbol file with this id.
+fn open_debug_file(path: &Path, id: DebugId, budget: Option<&Budget>) -> Result<OpenFile, AttemptOutcome> {
+    let (kind, file) = open(path, budget)?;
+    match kind {
+        FileKind::Pdb(_) | FileKind::Breakpad(_) => match kind.windows_debug_id()? {
+            Some(found) if found == id => Ok(file),
+            found => Err(AttemptOutcome::OtherIdentity(id_text(found))),
+        },
+        FileKind::Pe(_) | FileKind::Other => {
+            Err(AttemptOutcome::Unreadable("it is not a debug file".to_owned()))
         }
     }
 }
 
-fn open(path: &Path) -> Result<(FileKind, OpenFile), AttemptOutcome> {
-    let source = open_source(path)?;
-    let kind = FileKind::open(source.clone() as SharedSource);
-    let kind = kind.map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
+fn open(path: &Path, budget: Option<&Budget>) -> Result<(FileKind, OpenFile), AttemptOutcome> {
+    let source = open_source(path, budget)?;
+    let kind = FileKind::open(source.clone() as SharedSource)?;
     Ok((kind, OpenFile { path: path.to_owned(), source }))
-}
-
-fn begins_as_image(path: &Path) -> bool {
-    let mut start = [0; 2];
-    let file = nyquist_system::open_regular(path);
-    file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"MZ"
 }
 
 fn id_text(id: Option<DebugId>) -> String {

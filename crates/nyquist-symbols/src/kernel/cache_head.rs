@@ -4,9 +4,6 @@ use super::block_index::BlockIndex;
 use crate::cache::block_file::{FileHead, Magic};
 use nyquist_object::{ByteSource, Cursor};
 
-/// The source of these functions, for display.
-pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
-
 /// The magic number of every file. The last byte is the version of the layout.
 pub(super) const MAGIC: Magic = *b"\x00nyqker\x01";
 

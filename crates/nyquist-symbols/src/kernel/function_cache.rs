@@ -101,7 +101,7 @@ pub(crate) fn open(source: &SharedSource, places: &ModuleRanges, identity: &str)
 
 /// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it
 /// is another file or its head is damaged. Functions in damaged blocks are not found.
-#[cfg(feature = "test-hooks")]
+#[cfg(any(test, feature = "test-hooks"))]
 pub(crate) fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: SharedSource = Arc::new(bytes);
     let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;

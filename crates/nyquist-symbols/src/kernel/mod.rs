@@ -2,7 +2,7 @@
 //! lines and inlined calls of its debug info, if it is on this machine.
 
 mod block_index;
-pub(crate) mod cache_head;
+mod cache_head;
 mod cached_functions;
 #[cfg(feature = "disassembly")]
 mod code;
@@ -19,6 +19,7 @@ mod running;
 mod section_addresses;
 mod symbols;
 
+pub(crate) use cache_head::count_functions;
 #[cfg(feature = "disassembly")]
 pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;

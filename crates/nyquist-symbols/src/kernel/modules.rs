@@ -72,7 +72,7 @@ impl ModuleFiles {
         let below = listed.cloned().unwrap_or_else(|| format!("{name}.ko"));
         let (elf, found) = self.find(&below, &id)?;
         let image = placed(&elf, |name| sections.get(name).copied()).ok()?;
-        let symbols = ModuleSymbols::from_image(image).ok().filter(ModuleSymbols::has_debug_info)?;
+        let symbols = self.finder.open_image(image).ok().filter(ModuleSymbols::has_debug_info)?;
         Some(PlacedModule { symbols, found })
     }
 

@@ -17,7 +17,6 @@ use objects::ObjectFiles;
 pub(crate) use objects::find_object;
 pub(crate) use shared_cache::{begins_as_cache, ids_in_cache, image_in_cache};
 
-use crate::breakpad::Breakpad;
 use crate::debug_info::DebugInfo;
 use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
 use crate::file_kind::FileKind;
@@ -27,23 +26,18 @@ use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{MachO, Svma};
 use std::path::PathBuf;
 
-/// The files of a module that have symbol tables.
+/// The files of a module of macOS.
 pub(crate) struct MachoFiles {
     /// The image that was mapped, with its code.
     binary: Option<MachOImage>,
     /// The file in its `.dSYM`.
     debug: Option<MachOImage>,
-}
-
-/// A module of macOS.
-pub(crate) struct MachoModule {
-    pub(crate) files: MachoFiles,
     pub(crate) debug_info: Option<DebugInfo>,
 }
 
-impl MachoModule {
+impl MachoFiles {
     /// Opens the files that were found. `None` if they are not of macOS. Damaged files are left out.
-    pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
+    pub(crate) fn open(found: &SymbolFiles) -> Option<Self> {
         let source = |file: &OpenFile| file.source.clone() as SharedSource;
         let open = |file: &OpenFile| {
             if begins_as_cache(&source(file)) {
@@ -54,15 +48,13 @@ impl MachoModule {
         let binary = found.binary.as_ref().and_then(open);
         let debug = found.debug_file.as_ref().and_then(open);
         let image_base = binary.as_ref().map_or(Svma(0), MachO::image_base);
-        let breakpad = match found.debug_file.as_ref().map(|file| FileKind::open(source(file))) {
-            Some(Ok(FileKind::Breakpad(source))) => Breakpad::open(&source, image_base).ok(),
-            _ => None,
-        };
+        let breakpad = found.debug_file.as_ref().and_then(|file| FileKind::open(source(file)).ok());
+        let breakpad = breakpad.and_then(|file| DebugInfo::of_file(file, image_base));
         Self::join(binary, debug, breakpad, found.split_folders.clone())
     }
 
     /// Opens a file that is in memory.
-    pub(crate) fn of_image(source: &SharedSource) -> Option<Self> {
+    pub(crate) fn of_bytes(source: &SharedSource) -> Option<Self> {
         let image = choose(images(source).ok()?, None)?;
         Self::join(Some(image), None, None, Vec::new())
     }
@@ -70,43 +62,34 @@ impl MachoModule {
     fn join(
         binary: Option<MachOImage>,
         debug: Option<MachOImage>,
-        breakpad: Option<Breakpad>,
+        breakpad: Option<DebugInfo>,
         folders: Vec<PathBuf>,
     ) -> Option<Self> {
         if binary.is_none() && debug.is_none() {
             return None;
         }
         let dwarf = [&debug, &binary].into_iter().flatten().find_map(dwarf);
-        let breakpad = breakpad.map(|symbols| DebugInfo::Breakpad(Box::new(symbols)));
         let objects =
             || ObjectFiles::of(binary.as_ref()?, folders).map(|files| DebugInfo::Objects(Box::new(files)));
         let debug_info = dwarf.or(breakpad).or_else(objects);
-        Some(Self { files: MachoFiles { binary, debug }, debug_info })
+        Some(Self { binary, debug, debug_info })
     }
-}
 
-/// The DWARF in one file.
-fn dwarf(file: &MachOImage) -> Option<DebugInfo> {
-    let main = DwarfFile::open_macho(file)?;
-    let code = file.sections().iter().filter(|section| section.is_code());
-    let first_code = code.map(|section| section.address.0).min().unwrap_or(0);
-    Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, None, SplitFiles::default(), first_code))))
-}
-
-impl MachoFiles {
     /// The preferred address of the image.
     pub(crate) fn image_base(&self) -> Svma {
         self.binary.as_ref().or(self.debug.as_ref()).map_or(Svma(0), MachO::image_base)
     }
 
-    /// The tables of names, the best first: the symbol table, and the exports of the image. A `.dSYM` has the
-    /// complete symbol table, because the image may be stripped.
+    /// The tables of names, the best first: the symbol table, which names all functions, the exports of the
+    /// image, and the public symbols of a Breakpad file. A `.dSYM` has the complete symbol table, because the
+    /// image may be stripped.
     pub(crate) fn tables(&self) -> Vec<SymbolTable> {
         let starts = self.function_starts();
         let mut files = [&self.debug, &self.binary].into_iter().flatten();
         let symbols = files.find_map(|file| symbols::table(file, &starts));
         let exports = self.binary.as_ref().and_then(|image| symbols::exports(image, &starts));
-        symbols.into_iter().chain(exports).collect()
+        let publics = self.debug_info.as_ref().and_then(DebugInfo::public_symbols);
+        symbols.into_iter().chain(exports).chain(publics).collect()
     }
 
     /// The tables that are used if no other table has an answer: stubs of imported functions, and starts of
@@ -127,4 +110,12 @@ impl MachoFiles {
         let files = [&self.binary, &self.debug].into_iter().flatten();
         files.map(of).find(|starts| !starts.is_empty()).unwrap_or_default()
     }
+}
+
+/// The DWARF in one file.
+fn dwarf(file: &MachOImage) -> Option<DebugInfo> {
+    let main = DwarfFile::open_macho(file)?;
+    let code = file.sections().iter().filter(|section| section.is_code());
+    let first_code = code.map(|section| section.address.0).min().unwrap_or(0);
+    Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, None, SplitFiles::default(), first_code))))
 }

@@ -9,7 +9,8 @@ use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::find::{AttemptOutcome, open_source};
 use crate::section_contents::SharedSource;
 use nyquist_object::macho::{self, SourceRange};
-use nyquist_object::{Architecture, Archive, FileSource, Svma};
+use nyquist_object::{Architecture, Archive, ByteSource as _, FileSource, Svma};
+use nyquist_resources::Budget;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub(crate) struct ObjectFiles {
     /// Additional folders to search for object files.
     folders: Vec<PathBuf>,
     architecture: Architecture,
+    budget: Option<Budget>,
     held: Vec<OnceLock<Option<Arc<ObjectFile>>>>,
     held_count: AtomicUsize,
     archives: Mutex<FxHashMap<PathBuf, Option<Arc<OpenArchive>>>>,
@@ -61,7 +63,8 @@ impl ObjectFiles {
         let map = DebugMap::read(image)?;
         let held = (0..map.len()).map(|_| OnceLock::new()).collect();
         let (held_count, archives) = (AtomicUsize::new(0), Mutex::default());
-        Some(Self { map, folders, architecture: image.architecture(), held, held_count, archives })
+        let (architecture, budget) = (image.architecture(), image.source().budget().cloned());
+        Some(Self { map, folders, architecture, budget, held, held_count, archives })
     }
 
     /// The number of the object file that the function at an address came from.
@@ -129,8 +132,7 @@ impl ObjectFiles {
     /// The file, or all members with this name and time.
     fn sources(&self, path: &ObjectPath) -> Vec<SharedSource> {
         let Some(member) = &path.member else {
-            let found = find_object(path, &self.folders, |_, outcome| *outcome == AttemptOutcome::Used);
-            return found.map(|(_, source)| source as SharedSource).into_iter().collect();
+            return self.file(path).into_iter().collect();
         };
         let Some(open) = self.archive(path) else { return Vec::new() };
         let members = open.archive.members().iter();
@@ -143,12 +145,16 @@ impl ObjectFiles {
         members.map(range).collect()
     }
 
+    /// The file, or the archive.
+    fn file(&self, path: &ObjectPath) -> Option<SharedSource> {
+        let is_used = |_: &Path, outcome: &AttemptOutcome| *outcome == AttemptOutcome::Used;
+        Some(find_object(path, &self.folders, self.budget.as_ref(), is_used)?)
+    }
+
     fn archive(&self, path: &ObjectPath) -> Option<Arc<OpenArchive>> {
         let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
         let open = || {
-            let (_, source) =
-                find_object(path, &self.folders, |_, outcome| *outcome == AttemptOutcome::Used)?;
-            let source = source as SharedSource;
+            let source = self.file(path)?;
             let archive = Archive::read(&source).ok()?;
             Some(Arc::new(OpenArchive { source, archive }))
         };
@@ -162,21 +168,22 @@ impl ObjectFiles {
 pub(crate) fn find_object(
     object: &ObjectPath,
     folders: &[PathBuf],
+    budget: Option<&Budget>,
     mut tried: impl FnMut(&Path, &AttemptOutcome) -> bool,
-) -> Option<(PathBuf, Arc<FileSource>)> {
+) -> Option<Arc<FileSource>> {
     let below = object.file.strip_prefix("/").unwrap_or(&object.file);
     let name = Path::new(object.file.file_name()?);
     let elsewhere = folders.iter().flat_map(|folder| [folder.join(below), folder.join(name)]);
     let places = Some(object.file.clone()).filter(|path| path.is_absolute()).into_iter().chain(elsewhere);
     for place in places {
-        let opened = open_source(&place);
+        let opened = open_source(&place, budget);
         let outcome = match &opened {
             Ok(source) if object.member.is_none() => check_time(source, object.modified),
             Ok(_) => AttemptOutcome::Used,
             Err(outcome) => outcome.clone(),
         };
         if tried(&place, &outcome) {
-            return Some((place, opened.ok()?));
+            return opened.ok();
         }
     }
     None

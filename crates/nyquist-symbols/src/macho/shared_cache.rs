@@ -32,7 +32,9 @@ pub(crate) fn image_in_cache(file: &OpenFile, requested: DebugId) -> Result<Opti
     let beside = |suffix: &str| {
         let mut name = file.path.file_name().unwrap_or(OsStr::new("")).to_owned();
         name.push(suffix);
-        open_source(&file.path.with_file_name(name)).ok().map(|source| source as SharedSource)
+        open_source(&file.path.with_file_name(name), file.source.budget())
+            .ok()
+            .map(|source| source as SharedSource)
     };
     let cache = SharedCache::open(file.source.clone() as SharedSource, beside)?;
     let Some(image) = cache.images().iter().find(|image| image.uuid.debug_id() == requested) else {

@@ -17,7 +17,7 @@ impl ModuleSymbols {
         }
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
-        let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
+        let found = unit.map(|unit| self.look_up(unit, &[svma.0], &mut Scratch::default()));
         let functions = self.functions();
         functions.address_info(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
@@ -53,7 +53,7 @@ impl ModuleSymbols {
         functions: Option<&ModuleFunctions<'_>>,
     ) {
         // Debug info that was never opened is not the source of any answer.
-        let opened = self.debug_info.get();
+        let opened = self.image.opened_debug_info();
         let reads_others =
             opened.is_some_and(|info| info.as_ref().is_some_and(DebugInfo::reads_single_files));
         let Some(cached) = self.cached.as_ref().filter(|_| !reads_others) else { return };
@@ -72,6 +72,7 @@ mod tests {
     use std::num::NonZeroUsize;
 
     use super::*;
+    use crate::module::image::Image;
     use crate::{AnswerCache, Finder, ModuleRequest, SearchPaths};
     use std::sync::atomic::AtomicBool;
 
@@ -84,10 +85,11 @@ mod tests {
         let found = finder.find(&ModuleRequest { path, ..ModuleRequest::default() });
         let ask = || {
             let module = finder.open(&found).unwrap();
-            let text = module.files[0].section(".text").unwrap().address;
+            let Image::Elf(files) = &module.image else { panic!("the test program is an ELF file") };
+            let text = files.binary().and_then(|elf| elf.section(".text")).unwrap().address;
             let address = RelativeAddress::from_svma(text, module.image_base).unwrap();
             let answers = module.symbolicate(&[address], NonZeroUsize::MIN, &AtomicBool::new(false));
-            (answers, module.debug_info.get().is_some())
+            (answers, module.image.opened_debug_info().is_some())
         };
         let [(first, first_opened), (second, second_opened)] = [ask(), ask()];
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,6 +1,7 @@
 //! The machine code of a module's binary as text.
 
 use super::ModuleSymbols;
+use super::image::Image;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::macho::MachoFiles;
 use crate::section_contents::SharedSource;
@@ -29,14 +30,20 @@ impl ModuleSymbols {
 
     /// The binary's instruction set, its mapped segments, and its bytes.
     fn binary(&self) -> Option<(Architecture, Cow<'_, [ElfSegment]>, &SharedSource)> {
-        if let Some(pe) = &self.pe {
-            return Some((pe.architecture(), pe.segments().into(), pe.source()));
+        match &self.image {
+            Image::Elf(files) => {
+                let elf = files.binary()?;
+                Some((elf.architecture(), elf.segments().into(), elf.source()))
+            }
+            Image::Pe(files) => {
+                let pe = files.pe.as_ref()?;
+                Some((pe.architecture(), pe.segments().into(), pe.source()))
+            }
+            Image::MachO(files) => {
+                let image = files.binary()?;
+                Some((image.architecture(), MachoFiles::segments(image).into(), image.source()))
+            }
         }
-        if let Some(image) = self.macho.as_ref().and_then(MachoFiles::binary) {
-            return Some((image.architecture(), MachoFiles::segments(image).into(), image.source()));
-        }
-        let elf = self.binary.and_then(|number| self.files.get(number))?;
-        Some((elf.architecture(), elf.segments().into(), elf.source()))
     }
 
     /// The bytes of the code at `start`, up to the end of their segment.

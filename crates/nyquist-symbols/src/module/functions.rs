@@ -4,10 +4,7 @@ use super::ModuleSymbols;
 use crate::cache::Extent;
 use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
-use crate::macho::MachoFiles;
-use crate::mini_debug_info::mini_debug_info;
 use crate::symbol_table::{SymbolTable, TableSymbol};
-use crate::windows::image_symbols;
 use crate::{AddressInfo, Origin, Reason, SourceFrame, Symbol};
 use nyquist_object::{RelativeAddress, Svma};
 use std::collections::BTreeSet;
@@ -27,47 +24,16 @@ pub(crate) type FunctionPosition = (usize, usize);
 impl ModuleSymbols {
     /// All functions.
     pub(crate) fn functions(&self) -> ModuleFunctions<'_> {
-        ModuleFunctions { module: self, tables: self.tables.get_or_init(|| self.read_tables()) }
+        ModuleFunctions {
+            module: self,
+            tables: self.tables.get_or_init(|| self.image.tables(self.cached.as_ref())),
+        }
     }
 
     /// All names of the function that begins at an address.
     pub fn names_at(&self, start: RelativeAddress) -> BTreeSet<String> {
         let start = self.svma(start);
         self.functions().tables.iter().flat_map(|table| table.names_at(start)).collect()
-    }
-
-    fn read_tables(&self) -> Vec<SymbolTable> {
-        if let Some(tables) = self.other_tables() {
-            return tables;
-        }
-        let cached = self.cached.as_ref();
-        let read = |name, origin| {
-            self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, cached))
-        };
-        if let Some(symbols) = read(".symtab", Origin::SymbolTable) {
-            return vec![symbols];
-        }
-        let mini = self.files.iter().find_map(mini_debug_info);
-        let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo, None));
-        mini.into_iter().chain(read(".dynsym", Origin::DynamicSymbols)).collect()
-    }
-
-    /// The tables of a module of Windows or macOS: the public symbols of its debug info, and then the names
-    /// in the image itself.
-    fn other_tables(&self) -> Option<Vec<SymbolTable>> {
-        let publics = match self.opened_debug_info() {
-            Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
-            Some(DebugInfo::Breakpad(breakpad)) => Some(breakpad.named_ranges()),
-            _ => None,
-        };
-        if publics.is_none() && self.pe.is_none() && self.macho.is_none() {
-            return None;
-        }
-        let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
-        let of_image = self.pe.as_ref().map(image_symbols::tables).unwrap_or_default();
-        let of_macho = self.macho.as_ref().map(MachoFiles::tables).unwrap_or_default();
-        // The symbol table of a Mach-O file has the names of all functions, including private ones.
-        Some(of_macho.into_iter().chain(publics).chain(of_image).collect())
     }
 }
 
@@ -114,24 +80,7 @@ impl<'a> ModuleFunctions<'a> {
 
     fn fallbacks(&self) -> &[SymbolTable] {
         let module = self.module;
-        module.fallbacks.get_or_init(|| {
-            if let Some(pe) = &module.pe {
-                return image_symbols::unnamed(pe).into_iter().collect();
-            }
-            if let Some(files) = &module.macho {
-                return files.fallbacks();
-            }
-            let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
-            let is_stripped = !self.tables.iter().any(|table| full.contains(&table.origin));
-            let binary = module.binary.and_then(|binary| module.files.get(binary));
-            let plt = binary.and_then(SymbolTable::of_plt);
-            let go = match module.opened_debug_info() {
-                Some(DebugInfo::Go(tables)) => SymbolTable::of_go(tables),
-                _ => None,
-            };
-            let unnamed = binary.filter(|_| is_stripped).and_then(SymbolTable::of_unwind_info);
-            plt.into_iter().chain(go).chain(unnamed).collect()
-        })
+        module.fallbacks.get_or_init(|| module.image.fallbacks(self.tables, module.cached.as_ref()))
     }
 
     /// Combines the results of the symbol tables and of the debug info.
@@ -142,7 +91,7 @@ impl<'a> ModuleFunctions<'a> {
     ) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
-            (Some(_), _) => self.module.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
+            (Some(_), _) => self.module.debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
             (None, Some(function)) => function.origin,
             (None, None) => Origin::Unknown(self.reason()),
         };
@@ -181,7 +130,7 @@ impl<'a> ModuleFunctions<'a> {
     }
 
     fn reason(&self) -> Reason {
-        if self.tables.is_empty() && self.module.opened_debug_info().is_none() {
+        if self.tables.is_empty() && self.module.debug_info().is_none() {
             Reason::NoSymbols
         } else {
             Reason::NotCovered

@@ -262,7 +262,7 @@ fn open_kept(elf: &Elf<SharedSource>, name: &'static str, file: &TableFile) -> O
 /// The names of the functions around addresses. `seed` is that of the head's checksum in the cached function
 /// table, and its names are in the strings. `None` if its head is damaged. Functions in a damaged block have
 /// no name.
-#[cfg(feature = "test-hooks")]
+#[cfg(any(test, feature = "test-hooks"))]
 pub(crate) fn read_table(
     file: Vec<u8>,
     seed: u64,

@@ -2,7 +2,7 @@
 
 mod contents;
 mod files;
-pub(crate) mod image_symbols;
+mod image_symbols;
 
 pub use contents::{ImageContents, WindowsContents};
-pub(crate) use files::WindowsFiles;
+pub(crate) use files::PeFiles;

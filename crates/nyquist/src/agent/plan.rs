@@ -111,7 +111,7 @@ impl Plan {
 /// Fails if a name is no event, or if it is not known how many events a sample of it stands for. At a few samples a
 /// second the kernel finds out too late how rarely to take them: of 200,000 page faults, the samples stood for 769.
 fn check_events(args: &AgentArgs) -> Result<(), Failure> {
-    let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
+    let events = recorded_events(&args.events, &args.symbols, args.rate, args.off_cpu)?;
     let by_rate = events.iter().find(|recorded| matches!(recorded.interval, SampleInterval::Frequency(_)));
     let Some(recorded) = by_rate else { return Ok(()) };
     let name = &recorded.event.name;

@@ -177,7 +177,7 @@ fn receive(mut recording: Recording, growing: &Arc<Mutex<Growing>>) {
 }
 
 fn options(args: &AgentArgs, rate_hz: u32) -> Result<linux::Options, Failure> {
-    let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
+    let events = recorded_events(&args.events, &args.symbols, args.rate, args.off_cpu)?;
     let options = linux::Options {
         rate_hz,
         hand_over_every: Some(HAND_OVER_EVERY),

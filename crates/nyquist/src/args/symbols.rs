@@ -1,9 +1,11 @@
 //! Options for symbol search and memory limits, for every command that shows functions.
 
-use crate::memory::Bytes;
+use crate::memory::{self, Bytes};
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use nyquist_perf::Budget;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 /// Where symbols are looked for, beside the usual places.
 #[derive(Clone, Debug, Default, Args)]
@@ -50,6 +52,22 @@ pub(crate) struct SymbolArgs {
     /// a quarter), and a quarter of it, or 200M if that is more, for the mappings, names and arguments of processes
     #[arg(long, value_name = "SIZE", env = "NYQUIST_MAX_MEMORY", hide_short_help = true)]
     pub(crate) max_memory: Option<Bytes>,
+    /// The memory for modules and their debug info, which all finders of a command share.
+    #[arg(skip)]
+    modules: Arc<OnceLock<Budget>>,
+}
+
+impl SymbolArgs {
+    /// Sets the memory for modules and their debug info by what is available now. If no limit was given, it is
+    /// at most `default`.
+    pub(crate) fn limit_modules(&self, default: Option<Bytes>) {
+        self.modules.get_or_init(|| memory::side_files(self.max_memory.or(default)));
+    }
+
+    /// The memory for modules and their debug info.
+    pub(crate) fn modules(&self) -> &Budget {
+        self.modules.get_or_init(|| memory::side_files(self.max_memory))
+    }
 }
 
 /// `FROM=TO`. The last `=` divides them, because paths of build folders contain `=` more often than those of

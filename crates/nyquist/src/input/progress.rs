@@ -50,7 +50,9 @@ impl ReadObserver for ReadReporter {
     fn lookup_ended(&self, symbolicated: &SymbolicatedProfile, finder: &Finder) {
         self.lookup.take();
         explain(symbolicated, finder, self.printer);
-        memory::warn_of_missing_names(self.printer);
+        if let Some(budget) = finder.budget() {
+            memory::warn_of_missing_names(budget, self.printer);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::StatArgs;
 use crate::failure::Failure;
+use crate::memory;
 use crate::record::linux::event_failure::event_failure;
 use nyquist_record::linux::event_names::{EventSources, RequestedEvent, parse};
 
@@ -19,7 +20,7 @@ pub(super) struct CountedEvents {
 
 /// Reads the names of the events.
 pub(super) fn requested(args: &StatArgs) -> Result<CountedEvents, Failure> {
-    let sources = EventSources::of_machine();
+    let sources = EventSources::of_machine().within_memory(memory::side_files(None).most());
     let are_named = !args.events.is_empty();
     let mut events = Vec::new();
     for text in args.events.iter().map(String::as_str).chain((!are_named).then_some(USUAL)) {

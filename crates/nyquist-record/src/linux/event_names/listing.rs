@@ -83,7 +83,7 @@ pub fn listed(sources: &EventSources, file: Option<&ProbedFile>) -> Vec<ListedEv
 /// The probes that a file was built with.
 fn probes_of(file: &ProbedFile, sources: &EventSources) -> impl Iterator<Item = ListedEvent> {
     let kind = sources.unit_kind(PROBES);
-    user_probes(file).into_iter().map(move |(probe, place)| {
+    user_probes(&sources.limited(file.clone())).into_iter().map(move |(probe, place)| {
         let name = format!("{}:{}:{}", file.path().display(), probe.provider, probe.name);
         let probe = kind.zip(place).map(|(kind, place)| of_probes(&name, kind, vec![place]));
         ListedEvent { probe, ..named(EventGroup::UserProbe, name, String::new()) }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nyquist_object::{Elf, FileSource};
-use nyquist_resources::{Budget, of_files};
+use nyquist_resources::Budget;
 
 use super::place_error::PlaceError;
 use crate::linux::sys::beneath::{PathHandle, Status, at_once};
@@ -29,6 +29,8 @@ pub struct ProbedFile {
     file: Arc<File>,
     status: Status,
     path: PathBuf,
+    /// The most memory for a section of the file, and for its functions.
+    memory: u64,
 }
 
 impl PartialEq for ProbedFile {
@@ -63,7 +65,12 @@ impl ProbedFile {
     pub fn at(path: PathBuf) -> Option<io::Result<Self>> {
         let found = PathHandle::shown_at(&path).ok().filter(|found| found.status.is_file())?;
         let opened = found.open(&at_once(false));
-        Some(opened.map(|file| Self { file: Arc::new(file), status: found.status, path }))
+        Some(opened.map(|file| Self { file: Arc::new(file), status: found.status, path, memory: MAX_MEMORY }))
+    }
+
+    /// The same file, whose sections and functions may take less memory.
+    pub(super) fn within(self, memory: u64) -> Self {
+        Self { memory: self.memory.min(memory), ..self }
     }
 
     /// Its path, for messages.
@@ -76,8 +83,8 @@ impl ProbedFile {
         let cannot =
             |reason: &dyn std::fmt::Display| format!("{} cannot be read: {reason}", self.path.display());
         let file = self.file.try_clone().map_err(|error| cannot(&error))?;
-        let budget = Budget::new(of_files().most().min(MAX_MEMORY));
-        Ok(Elf::open(FileSource::within(file, budget)).map_err(|error| cannot(&error))?)
+        let source = FileSource::within(file, Budget::new(self.memory));
+        Ok(Elf::open(source).map_err(|error| cannot(&error))?)
     }
 
     /// The path by which the kernel finds the open file, for as long as this is open.

@@ -319,6 +319,7 @@ impl<'a> EventListParser<'a> {
             return Err(self.error(place_at, "a function is missing: FILE:FUNCTION, or FILE:PROVIDER:PROBE"));
         }
         let file = file.map_err(|error| self.error(name.clone(), format!("it cannot be read: {error}")))?;
+        let file = self.sources.limited(file);
         let kind = self.sources.unit_kind(PROBES);
         let kind =
             kind.ok_or_else(|| self.error(at.clone(), "this kernel has no probes of programs (uprobes)"))?;

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::probed_file::ProbedFile;
 use crate::linux::sys::tracefs::mount_detached;
 
 /// The folder of the kernel's counting units.
@@ -46,6 +47,8 @@ fn detached() -> Option<PathBuf> {
 pub struct EventSources {
     devices: PathBuf,
     tracing: Option<PathBuf>,
+    /// The most memory for what is read of the file of a probe, in bytes.
+    memory: u64,
 }
 
 /// An event that a counting unit has a name for.
@@ -67,7 +70,7 @@ impl EventSources {
         // If the folder is not accessible, `is_dir` returns false. The first error then contains the reason.
         let any = || TRACING.iter().map(PathBuf::from).find(|folder| folder.exists());
         let tracing = mounted.or_else(detached).or_else(any);
-        Self { devices: DEVICES.into(), tracing }
+        Self::in_folders(DEVICES.into(), tracing)
     }
 
     /// Why tracepoints cannot be read, and what would permit it. `None` if they can be read.
@@ -82,7 +85,19 @@ impl EventSources {
 
     /// The sources in folders that look like the kernel's.
     pub fn in_folders(devices: PathBuf, tracing: Option<PathBuf>) -> Self {
-        Self { devices, tracing }
+        Self { devices, tracing, memory: u64::MAX }
+    }
+
+    /// The same sources. What is read of the file of a probe takes at most this many bytes, besides the limit
+    /// that always holds.
+    #[must_use]
+    pub fn within_memory(self, bytes: u64) -> Self {
+        Self { memory: bytes, ..self }
+    }
+
+    /// The file of a probe, within the memory for it.
+    pub(super) fn limited(&self, file: ProbedFile) -> ProbedFile {
+        file.within(self.memory)
     }
 
     /// The names of all counting units.

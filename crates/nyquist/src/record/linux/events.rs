@@ -1,6 +1,6 @@
 //! The events that are recorded in addition to the samples.
 
-use crate::args::{EventArgs, NOT_UNDERSTOOD};
+use crate::args::{EventArgs, NOT_UNDERSTOOD, SymbolArgs};
 use crate::failure::Failure;
 use crate::record::linux::event_failure::event_failure;
 use nyquist_record::linux::RecordedEvent;
@@ -16,10 +16,11 @@ pub(crate) fn requested_names(events: &[RecordedEvent]) -> impl Iterator<Item = 
 /// threads wait.
 pub(crate) fn recorded_events(
     args: &EventArgs,
+    symbols: &SymbolArgs,
     rate: u32,
     waits: bool,
 ) -> Result<Vec<RecordedEvent>, Failure> {
-    let sources = EventSources::of_machine();
+    let sources = EventSources::of_machine().within_memory(symbols.modules().most());
     let interval = args.count.map(SampleInterval::Period);
     let mut recorded_events: Vec<RecordedEvent> = Vec::new();
     for requested in &args.requested {

@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
         allocations::check(args)?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
-        let events = recorded_events(&args.events, args.rate, args.off_cpu)?;
+        let events = recorded_events(&args.events, &args.presentation.symbols, args.rate, args.off_cpu)?;
         Ok(Self { args, events, may_read_other_processes, save_signal })
     }
 
