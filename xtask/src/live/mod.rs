@@ -13,6 +13,7 @@ mod agent_targets;
 mod agents;
 mod allocation_exports;
 mod allocation_refusals;
+mod allocation_views;
 mod allocations;
 mod annotate;
 mod arm_machine;
@@ -172,6 +173,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("allocations", allocations::TESTS),
     ("allocation_exports", allocation_exports::TESTS),
     ("allocation_refusals", allocation_refusals::TESTS),
+    ("allocation_views", allocation_views::TESTS),
     ("events", events::TESTS),
     ("own_files", own_files::TESTS),
     ("swapped_files", swapped_files::TESTS),
