@@ -1,6 +1,7 @@
 //! Allocations of memory, as markers: groups of blocks with a stack, and a profile with one of their measures in
 //! place of its samples.
 
+use crate::allocation_callers::AllocationFunctions;
 use crate::id::{MarkerSchemaId, StackId, ThreadIndex};
 use crate::marker::{
     Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
@@ -174,15 +175,20 @@ impl Profile {
         groups.map(AllocatedGroup::of_marker)
     }
 
-    /// The same profile with a measure of allocations instead of the samples. `None` if it has no allocations.
+    /// The same profile with a measure of allocations instead of the samples, each at the caller of the functions that only
+    /// pass on to an allocator. `None` if it has no allocations.
     /// O(markers × log markers).
     pub fn with_allocations_as_samples(mut self, measure: AllocationMeasure) -> Option<Self> {
         let schema = self.allocation_schema_id()?;
         let of_kind = |marker: &&Marker| marker.schema == Some(schema);
         let markers = self.threads.iter().flat_map(|thread| &thread.markers).filter(of_kind);
         let distance = markers.filter_map(|it| number(it, AllocationMeasure::ALL.len())).fold(1.0, f64::max);
-        for thread in &mut self.threads {
-            thread.samples = samples(thread, schema, measure).into_iter().collect();
+        let functions = AllocationFunctions::of(&self);
+        let caller = |stack| functions.caller(&self, stack);
+        let samples = self.threads.iter().map(|thread| samples(thread, schema, measure, caller).into_iter());
+        let samples: Vec<_> = samples.map(Iterator::collect).collect();
+        for (thread, samples) in self.threads.iter_mut().zip(samples) {
+            thread.samples = samples;
         }
         self.meta.measure = Measure { name: measure.name().to_owned(), unit: measure.unit() };
         self.meta.interval = 1;
@@ -194,8 +200,14 @@ impl Profile {
     }
 }
 
-/// The samples of a thread, by time. What rounding takes from one is added to the next, so that sums stay right.
-fn samples(thread: &Thread, schema: MarkerSchemaId, measure: AllocationMeasure) -> Vec<Sample> {
+/// The samples of a thread, by time, each with the stack of its caller. What rounding takes from one is added to the next,
+/// so that sums stay right.
+fn samples(
+    thread: &Thread,
+    schema: MarkerSchemaId,
+    measure: AllocationMeasure,
+    caller: impl Fn(Option<StackId>) -> Option<StackId>,
+) -> Vec<Sample> {
     let markers = thread.markers.iter().filter(|marker| marker.schema == Some(schema));
     let mut rest = 0.0;
     let mut samples: Vec<_> = markers
@@ -203,7 +215,7 @@ fn samples(thread: &Thread, schema: MarkerSchemaId, measure: AllocationMeasure) 
             let amount = number(marker, measure.field()).filter(|amount| *amount > 0.0)? + rest;
             let weight = amount.round().max(0.0);
             rest = amount - weight;
-            let sample = Sample::new(marker.timing.first(), marker.stack, 0);
+            let sample = Sample::new(marker.timing.first(), caller(marker.stack), 0);
             (weight > 0.0).then_some(Sample { weight: weight as u64, ..sample })
         })
         .collect();
@@ -258,6 +270,31 @@ mod tests {
         let meta = profile.clone().with_event_as_samples("peak").unwrap().meta().clone();
         assert_eq!((meta.measure.unit, meta.interval, meta.sample_distance), (Unit::Bytes, 1, Some(9)));
         assert!(profile.with_event_as_samples("space").is_none());
+    }
+
+    #[test]
+    fn the_caller_of_an_allocation_function_allocates() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let schema = Some(builder.add_marker_schema(allocation_schema()));
+        let mut stack = None;
+        let (name, category) = (builder.intern_string("allocations"), CategoryId::from_index(0));
+        let frames = ["operator new(unsigned long)", "f", "__rust_alloc", "__rdl_alloc"];
+        for (function, time) in frames.into_iter().zip(10..) {
+            stack = Some(builder.intern_label(stack, function, None));
+            let values = vec![MarkerValue::Number(1.0); 8];
+            let timing = MarkerTiming::Instant(time);
+            builder.add_marker(thread, Marker { name, timing, category, schema, values, stack });
+        }
+        let profile = builder.finish().with_event_as_samples("total").unwrap();
+        let innermost = |sample: &Sample| {
+            let frame = profile.stack_frames(sample.stack.unwrap()).next().unwrap();
+            profile.func_name(frame.func).to_owned()
+        };
+        let found: Vec<String> = profile.threads()[0].samples.iter().map(|it| innermost(&it)).collect();
+        // Where nothing else has called it, the function itself has the bytes.
+        assert_eq!(found, ["operator new(unsigned long)", "f", "f", "f"]);
     }
 
     #[test]

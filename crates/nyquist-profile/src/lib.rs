@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation_callers;
 mod allocations;
 mod builder;
 mod category;

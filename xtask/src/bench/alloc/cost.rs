@@ -93,7 +93,7 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
 }
 
 /// heaptrack with its arguments, if it is there.
-pub(super) fn heaptrack(bench: &Bench<'_>) -> Option<Vec<OsString>> {
+fn heaptrack(bench: &Bench<'_>) -> Option<Vec<OsString>> {
     Command::new("heaptrack").arg("--version").output().ok()?;
     Some(vec!["heaptrack".into(), "-o".into(), bench.folder.join("heaptrack").into()])
 }

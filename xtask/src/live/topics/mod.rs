@@ -10,6 +10,7 @@ mod agent_targets;
 mod agents;
 mod allocation_exports;
 mod allocation_refusals;
+mod allocation_views;
 mod allocations;
 mod annotate;
 mod arm_machine;
@@ -143,6 +144,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic("allocations", &[AsStarted, Root, PlainUser], allocations::TESTS),
     topic("allocation_exports", &[AsStarted], allocation_exports::TESTS),
     topic("allocation_refusals", &[AsStarted, Root, PlainUser], allocation_refusals::TESTS),
+    topic("allocation_views", &[AsStarted], allocation_views::TESTS),
     topic("events", &[AsStarted, Root, PlainUser, BusyCpu], events::TESTS),
     topic("own_files", &[AsStarted, Root, PlainUser], own_files::TESTS),
     topic("swapped_files", &[AsStarted, PlainUser], swapped_files::TESTS),
