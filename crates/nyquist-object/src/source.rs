@@ -147,24 +147,25 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
 #[derive(Debug)]
 pub struct FileSource {
     file: HeldFile,
-    budget: Option<Budget>,
+    budget: Budget,
 }
 
 impl FileSource {
-    /// Wraps an open regular file. The memory for what is read of it has no limit.
+    /// Wraps an open regular file, with the default budget for what is read of it.
     pub fn new(file: impl Into<HeldFile>) -> Self {
         Self::within(file, None)
     }
 
-    /// Wraps an open regular file. The memory for what is read of it is charged to this budget, if there is one.
+    /// Wraps an open regular file. The memory for what is read of it is charged to this budget, or to one of its own
+    /// that has the default size.
     pub fn within(file: impl Into<HeldFile>, budget: impl Into<Option<Budget>>) -> Self {
-        Self { file: file.into(), budget: budget.into() }
+        Self { file: file.into(), budget: budget.into().unwrap_or_default() }
     }
 
     /// The same open file, whose memory is charged to another budget.
     #[must_use]
     pub fn charged_to(&self, budget: Option<Budget>) -> Self {
-        Self { file: self.file.clone(), budget }
+        Self::within(self.file.clone(), budget)
     }
 
     /// What the file system says of the file.
@@ -199,7 +200,7 @@ impl ByteSource for FileSource {
     }
 
     fn budget(&self) -> Option<&Budget> {
-        self.budget.as_ref()
+        Some(&self.budget)
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -274,6 +275,19 @@ mod tests {
         }
         assert_eq!(source.len(), MAX_HOLE_FILE_SIZE + 8);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn reading_a_file_takes_limited_memory() {
+        let file = || File::open(std::env::current_exe().unwrap()).unwrap();
+        let small = FileSource::within(file(), Budget::new(16));
+        assert!(small.read_range(0, 16).is_ok());
+        assert!(matches!(small.read_range(0, 17), Err(ObjectError::TooLarge { most: 16, .. })));
+        // Whoever states no budget has the default one.
+        let most = Budget::default().most();
+        for source in [FileSource::new(file()), small.charged_to(None)] {
+            assert!(matches!(source.check_room(most + 1), Err(ObjectError::TooLarge { .. })));
+        }
     }
 
     #[test]

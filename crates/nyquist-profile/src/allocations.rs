@@ -175,9 +175,8 @@ impl Profile {
         groups.map(AllocatedGroup::of_marker)
     }
 
-    /// The same profile with a measure of allocations instead of the samples, each at the caller of the functions that only
-    /// pass on to an allocator. `None` if it has no allocations.
-    /// O(markers × log markers).
+    /// The same profile with a measure of allocations instead of the samples, each at the caller of the functions that
+    /// only pass on to an allocator. `None` if it has no allocations. O(markers × log markers).
     pub fn with_allocations_as_samples(mut self, measure: AllocationMeasure) -> Option<Self> {
         let schema = self.allocation_schema_id()?;
         let of_kind = |marker: &&Marker| marker.schema == Some(schema);
@@ -200,8 +199,8 @@ impl Profile {
     }
 }
 
-/// The samples of a thread, by time, each with the stack of its caller. What rounding takes from one is added to the next,
-/// so that sums stay right.
+/// The samples of a thread, by time, each with the stack of its caller. What rounding takes from one is added to the
+/// next, so that sums stay right.
 fn samples(
     thread: &Thread,
     schema: MarkerSchemaId,
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_of_an_allocation_function_allocates() {
+    fn who_calls_an_allocation_function_allocates() {
         let mut builder = ProfileBuilder::new(Meta { interval: 1000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));

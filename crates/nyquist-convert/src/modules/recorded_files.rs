@@ -11,6 +11,7 @@ use crate::targets::Targets;
 use crate::targets::access::DumpAccess;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
+use nyquist_resources::Budget;
 use nyquist_symbols::{Finder, KERNEL_LIB, ModuleRequest};
 use nyquist_system::HeldFile;
 use rustc_hash::FxHashMap;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 /// Where mapped files are looked for.
 #[derive(Debug)]
 pub(crate) enum Files {
-    /// In the processes that map them now.
-    Live(Targets),
+    /// In the processes that map them now. What is read of these files is charged to the budget.
+    Live(Targets, Budget),
     /// On this machine, after the recording.
     Recorded(Box<RecordedFiles>),
 }
@@ -37,7 +38,7 @@ pub(crate) struct OpenedSource {
 
 impl Default for Files {
     fn default() -> Self {
-        Self::Live(Targets::default())
+        Self::Live(Targets::default(), Budget::default())
     }
 }
 
@@ -62,7 +63,7 @@ impl Files {
         match (&mapping.identity, self) {
             (MappedFile::BuildId(id), _) => Some(id.clone()),
             (_, Self::Recorded(files)) => files.provided_id(&mapping.path),
-            (_, Self::Live(_)) => None,
+            (_, Self::Live(..)) => None,
         }
     }
 
@@ -70,7 +71,7 @@ impl Files {
     /// our own view.
     pub(crate) fn process_view(&self, mapping: &Mapping) -> Option<MountView> {
         match self {
-            Self::Live(targets) => targets.access().view(mapping.pid?),
+            Self::Live(targets, _) => targets.access().view(mapping.pid?),
             Self::Recorded(_) => None,
         }
     }
@@ -84,12 +85,12 @@ impl Files {
         mounts: MountView,
     ) -> Option<OpenedSource> {
         match self {
-            Self::Live(targets) => {
+            Self::Live(targets, memory) => {
                 // On Windows, the kernel's files are opened by their paths like those of processes.
                 let is_of_windows = matches!(mapping.identity, MappedFile::Provided(_));
                 let pid = mapping.pid.or(Some(Pid(0)).filter(|_| is_of_windows))?;
                 let found = targets.access().open_mapping(mapping, pid, mounts)?;
-                let source = Arc::new(FileSource::new(found.file));
+                let source = Arc::new(FileSource::within(found.file, memory.clone()));
                 Some(OpenedSource { source, is_here: found.is_here })
             }
             Self::Recorded(files) => Some(OpenedSource { source: files.open(mapping, id)?, is_here: true }),
@@ -100,7 +101,7 @@ impl Files {
     pub(crate) fn provided_symbols(&self, path: &str) -> Option<&ProvidedSymbols> {
         match self {
             Self::Recorded(files) => files.symbols.get(path),
-            Self::Live(_) => None,
+            Self::Live(..) => None,
         }
     }
 
@@ -112,7 +113,7 @@ impl Files {
     /// Opens a jitdump of a process of this user. Its only identity is its inode.
     pub(crate) fn open_jitdump(&self, mapping: &Mapping, how: DumpAccess) -> Result<HeldFile, FileDenied> {
         match self {
-            Self::Live(targets) => {
+            Self::Live(targets, _) => {
                 targets.access().open_dump(mapping, mapping.pid.ok_or(FileDenied::Absent)?, how)
             }
             Self::Recorded(files) => Ok(files.aux.open_mapped(mapping)?.file.into()),
@@ -123,7 +124,7 @@ impl Files {
     /// another process.
     pub(crate) fn knows_processes(&self) -> bool {
         match self {
-            Self::Live(_) => true,
+            Self::Live(..) => true,
             Self::Recorded(files) => files.aux.made_here || !files.aux.folders.is_empty(),
         }
     }
@@ -131,7 +132,7 @@ impl Files {
     /// Whether the kernel with this build id, if it is known, is the running kernel.
     pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
         match (self, id) {
-            (Self::Live(_), _) => true,
+            (Self::Live(..), _) => true,
             // `id` may be that of a kernel module, so the kernel's id is used.
             (Self::Recorded(files), _) if files.provided_id(KERNEL_LIB).is_some() => {
                 files.provided_id(KERNEL_LIB) == running_kernel_id()
@@ -159,7 +160,7 @@ impl RecordedFiles {
             let request = ModuleRequest { path: PathBuf::from(path), id, ..ModuleRequest::default() };
             return self.finder.find_binary(&request).map(|file| file.source);
         }
-        Some(Arc::new(FileSource::new(self.open_here(mapping)?)))
+        Some(Arc::new(FileSource::within(self.open_here(mapping)?, self.finder.budget().cloned())))
     }
 
     /// Opens the file at the path of a mapping, if the recording was made on this machine.

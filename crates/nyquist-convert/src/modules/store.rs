@@ -61,14 +61,17 @@ pub(crate) struct ModuleStore {
 
 impl ModuleStore {
     /// A store without modules. Files are those of living processes, or of a recording that is read later.
-    /// The names in perf maps and jitdumps take at most as much memory as the one budget has, and the names of
-    /// files as much as the other.
+    /// The names in perf maps and jitdumps, and what is read of mapped files at a time, take at most as much memory as
+    /// the one budget has, and the names of files as much as the other.
     pub(crate) fn new(
         recorded: Option<RecordedFiles>,
         targets: Targets,
         (budget, file_names): (Budget, &Budget),
     ) -> Self {
-        let files = recorded.map_or(Files::Live(targets), |files| Files::Recorded(Box::new(files)));
+        let files = match recorded {
+            Some(files) => Files::Recorded(Box::new(files)),
+            None => Files::Live(targets, budget.clone()),
+        };
         Self { files: Arc::new(files), budget, file_names: file_names.charge(), ..Self::default() }
     }
 
@@ -101,7 +104,7 @@ impl ModuleStore {
     /// The access to the processes, if these may be alive.
     pub(crate) fn targets(&self) -> Option<&Targets> {
         match &*self.files {
-            Files::Live(targets) => Some(targets),
+            Files::Live(targets, _) => Some(targets),
             Files::Recorded(_) => None,
         }
     }
@@ -319,7 +322,7 @@ impl ModuleStore {
     pub(crate) fn find_perf_map(&self, pid: Pid, user: Option<u32>, maps_at_end: bool) -> Option<MapFile> {
         let path = format!("/tmp/perf-{}.map", pid.0);
         let found = match &*self.files {
-            Files::Live(targets) => MapFile::find(targets, pid, user, maps_at_end),
+            Files::Live(targets, _) => MapFile::find(targets, pid, user, maps_at_end),
             Files::Recorded(files) => {
                 files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file.into(), path))
             }
@@ -457,6 +460,15 @@ mod tests {
             assert_eq!(lib.breakpad_id.len(), 33);
             assert_eq!(lib.arch.as_deref(), Some("x86_64"));
             assert!(store.get(first).unwind().is_some());
+        }
+
+        #[test]
+        fn mapped_files_are_read_within_the_budget() {
+            let (path, number) = own_binary();
+            let budgets = (Budget::new(16), &Budget::default());
+            let mut store = ModuleStore::new(None, Targets::default(), budgets);
+            let module = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+            assert!(store.get(module).unwind().is_none());
         }
 
         #[test]

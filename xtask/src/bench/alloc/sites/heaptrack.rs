@@ -1,5 +1,5 @@
-//! What heaptrack counts. Its own sums are rounded when they are printed, so they are added up from its stacks. It does not
-//! print the bytes in all.
+//! What heaptrack counts. Its own sums are rounded when they are printed, so they are added up from its stacks. It does
+//! not print the bytes in all.
 
 use std::fs;
 use std::path::PathBuf;

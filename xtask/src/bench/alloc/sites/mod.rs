@@ -30,7 +30,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         "\n| program | tool | bytes in all | blocks | bytes at the peak | bytes at the end |\n|---|---|---|---|---|---|"
     );
     for (program, tools) in &counted {
-        tools.iter().for_each(|tool| print_sums(program, tool));
+        for tool in tools {
+            print_sums(program, tool);
+        }
     }
     println!(
         "\n| program | nyquist beside | measure | sites | of the other's top {TOP} by name | the same within 1 % | all differences, of the sites' sum |\n|---|---|---|---|---|---|---|"

@@ -1,6 +1,7 @@
 //! Functions as several tools write them: names without arguments, and those of allocators.
 
-/// What calls `malloc` for others: DHAT has its own functions in the place of these, and heaptrack leaves them out of its lists.
+/// What calls `malloc` for others: DHAT has its own functions in the place of these, and heaptrack leaves them out of
+/// its lists.
 const ALLOCATORS: [&str; 19] = [
     "malloc",
     "calloc",
@@ -23,7 +24,8 @@ const ALLOCATORS: [&str; 19] = [
     "__libc_realloc",
 ];
 
-/// The function that a stack is counted for: the innermost that is named and is no allocator's, given the innermost first.
+/// The function that a stack is counted for: the innermost that is named and is no allocator's, given the innermost
+/// first.
 pub(super) fn site_of<'a>(stack: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = stack.into_iter().map(bare);
     names.find(|name| !is_allocator(name) && !is_unnamed(name)).unwrap_or_else(|| "[no name]".to_owned())
@@ -39,8 +41,9 @@ fn is_unnamed(name: &str) -> bool {
     ["", "???"].contains(&name) || name.contains("0x") || name.strip_prefix("fun_").is_some_and(is_address)
 }
 
-/// A name without what tools write differently: its path, which DHAT leaves out where a function is inlined, its parameters
-/// and generic arguments, its version, and the underscores by which the C library's names of one function differ.
+/// A name without what tools write differently: its path, which DHAT leaves out where a function is inlined, its
+/// parameters and generic arguments, its version, and the underscores by which the C library's names of one function
+/// differ.
 fn bare(name: &str) -> String {
     let name = name.split(['@', '[']).next().unwrap_or(name);
     let name = without_brackets(name.strip_suffix(" const").unwrap_or(name));
