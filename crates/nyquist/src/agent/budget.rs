@@ -2,6 +2,7 @@
 
 use crate::system::linux::sys::give_memory_back;
 use nyquist_resources::cpu_count;
+use std::collections::VecDeque;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -12,12 +13,20 @@ const MAX_MEMORY: u64 = 250 << 20;
 const SHARE: f64 = 0.01;
 const SAMPLES: f64 = 20.0;
 
-/// How many windows in a row may take too much, and how many are not looked at because names are looked up.
-const MAX_EXPENSIVE: u32 = 4;
-const FIRST_WINDOWS: u32 = 4;
+/// How long most names are looked up for the first time. This does not come back, so it is not judged.
+const NAMES_TAKE: Duration = Duration::from_mins(3);
 
-/// How many windows in a row have to be cheap before a rate that was lowered is raised.
-const MIN_CHEAP: u32 = 20;
+/// The time over which the use is judged. A build or a test run starts hundreds of processes for a minute, which a
+/// lower rate would not make cheaper.
+const JUDGED: Duration = Duration::from_mins(3);
+
+/// What is so much that a minute of it suffices: a share of a CPU, and how many times what is allowed.
+const URGENT: f64 = 0.05;
+const URGENT_TIMES: f64 = 3.0;
+const URGENT_AFTER: Duration = Duration::from_mins(1);
+
+/// The time for which the use has to be low before a rate that was lowered is raised.
+const CHEAP_FOR: Duration = Duration::from_mins(5);
 
 /// The clock ticks of a second in /proc.
 const TICKS: f64 = 100.0;
@@ -36,17 +45,26 @@ pub(super) enum Excess {
 pub(super) struct Budget {
     looked: Instant,
     ticks: u64,
-    /// The windows since the rate was changed, and those since the recording began anew.
-    windows: u32,
+    /// The time since the agent began.
+    age: Duration,
+    /// The windows since the recording began anew.
     since_anew: u32,
-    expensive: u32,
-    /// The windows in a row that took less than half of what is allowed.
-    cheap: u32,
+    /// The ticks and lengths of the last windows, since the rate was changed.
+    recent: VecDeque<(u64, Duration)>,
+    /// The share of a CPU that is allowed.
+    allowed: f64,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { looked: Instant::now(), ticks: 0, windows: 0, since_anew: 0, expensive: 0, cheap: 0 }
+        Self {
+            looked: Instant::now(),
+            ticks: 0,
+            age: Duration::ZERO,
+            since_anew: 0,
+            recent: VecDeque::new(),
+            allowed: 0.0,
+        }
     }
 
     /// What was too much since the last call, if this rate is stated. The recorded command is a child, whose time is
@@ -63,42 +81,70 @@ impl Budget {
 
     /// Whether twice the rate would be no more than is allowed. It is asked for once in a while.
     pub(super) fn has_room(&mut self) -> bool {
-        let has_room = self.cheap >= MIN_CHEAP;
+        let has_room = self.share_in(CHEAP_FOR).is_some_and(|share| share < self.allowed / 2.0);
         if has_room {
-            (self.windows, self.cheap) = (0, 0);
+            self.recent.clear();
         }
         has_room
     }
 
-    fn judge(&mut self, rate: u32, (ticks, took): (u64, Duration), memory: u64) -> Option<Excess> {
-        (self.windows, self.since_anew) = (self.windows + 1, self.since_anew + 1);
+    fn judge(&mut self, rate: u32, window: (u64, Duration), memory: u64) -> Option<Excess> {
+        self.since_anew += 1;
         if memory > MAX_MEMORY && self.since_anew > 1 {
             self.since_anew = 0;
             return Some(Excess::Memory(memory));
         }
-        if self.windows <= FIRST_WINDOWS {
-            return None;
+        self.allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
+        let names_are_new = self.age < NAMES_TAKE;
+        self.age += window.1;
+        self.add(window);
+        let urgent = (self.allowed * URGENT_TIMES).max(URGENT);
+        let urgent = self.share_in(URGENT_AFTER).filter(|share| *share > urgent);
+        let lasting = self.share_in(JUDGED).filter(|share| !names_are_new && *share > self.allowed);
+        let excess = urgent.or(lasting);
+        if excess.is_some() || (names_are_new && self.age >= NAMES_TAKE) {
+            self.recent.clear();
         }
-        let share = ticks as f64 / TICKS / took.as_secs_f64().max(0.001);
-        let allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
-        self.expensive = if share > allowed { self.expensive + 1 } else { 0 };
-        self.cheap = if share < allowed / 2.0 { self.cheap + 1 } else { 0 };
-        let is_too_much = self.expensive > MAX_EXPENSIVE;
-        is_too_much.then(|| {
-            (self.windows, self.expensive) = (0, 0);
-            Excess::Cpu(share * 100.0)
-        })
+        excess.map(|share| Excess::Cpu(share * 100.0))
+    }
+
+    /// Adds a window, and forgets those that are no longer looked at.
+    fn add(&mut self, window: (u64, Duration)) {
+        self.recent.push_back(window);
+        let mut length: Duration = self.recent.iter().map(|(_, took)| *took).sum();
+        while let Some((_, took)) = self.recent.front()
+            && length - *took >= CHEAP_FOR
+        {
+            length -= *took;
+            self.recent.pop_front();
+        }
+    }
+
+    /// The share of a CPU in the last windows of that length together; `None` if there are not as many.
+    fn share_in(&self, length: Duration) -> Option<f64> {
+        let (mut ticks, mut time) = (0, Duration::ZERO);
+        for (used, took) in self.recent.iter().rev() {
+            (ticks, time) = (ticks + used, time + *took);
+            if time >= length {
+                return Some(ticks as f64 / TICKS / time.as_secs_f64().max(0.001));
+            }
+        }
+        None
     }
 }
 
 /// The CPU time of this process and of those that open and read for it, in ticks.
 fn ticks_of_all(command: Option<u32>) -> u64 {
-    let lists = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = lists.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let lists: Vec<_> = lists.collect();
-    let children = lists.iter().flat_map(|list| list.split_whitespace());
-    let others = children.filter(|pid| pid.parse().ok() != command);
-    ticks("self") + others.map(ticks).sum::<u64>()
+    ticks("self") + workers(command).iter().map(|pid| ticks(pid)).sum::<u64>()
+}
+
+/// The children of this process, but for the recorded command.
+fn workers(command: Option<u32>) -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let pids: Vec<_> =
+        lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    pids.into_iter().filter(|pid| pid.parse().ok() != command).collect()
 }
 
 /// The CPU time of a process, in ticks.
@@ -119,19 +165,43 @@ fn resident() -> u64 {
 mod tests {
     use super::*;
 
+    /// Ticks of a minute in which a share of what is allowed at 20 samples a second is used.
+    fn minute(share: f64) -> (u64, Duration) {
+        let allowed = SHARE * cpu_count().get() as f64 * 60.0 * TICKS;
+        ((allowed * share).round() as u64, Duration::from_mins(1))
+    }
+
     #[test]
     fn too_much_is_what_lasts() {
         let mut budget = Budget::new();
-        let second = Duration::from_secs(1);
-        let rate = 20;
-        let much = 100 * cpu_count().get() as u64;
-        for _ in 0..FIRST_WINDOWS + MAX_EXPENSIVE {
-            assert_eq!(budget.judge(rate, (much, second), 0), None);
+        let mut judge = |share: f64| budget.judge(20, minute(share), 0);
+        // Names, and a minute with much between minutes with little.
+        for share in [2.9, 2.5, 2.0, 0.5, 1.8, 0.6, 0.5] {
+            assert_eq!(judge(share), None);
         }
-        assert!(matches!(budget.judge(rate, (much, second), 0), Some(Excess::Cpu(_))));
+        assert_eq!(judge(1.7), None);
+        assert!(matches!(judge(1.7), Some(Excess::Cpu(_))));
+        // The lower rate is judged by itself.
+        assert_eq!(judge(1.7), None);
+    }
+
+    /// Names included.
+    #[test]
+    fn far_too_much_is_not_waited_for() {
+        let mut budget = Budget::new();
+        let much = URGENT_TIMES.max(URGENT / SHARE / cpu_count().get() as f64) + 0.1;
+        assert!(matches!(budget.judge(20, minute(much), 0), Some(Excess::Cpu(_))));
+        assert_eq!(budget.judge(20, (10_000, Duration::from_secs(15)), 0), None);
+    }
+
+    #[test]
+    fn much_memory_begins_anew() {
+        let mut budget = Budget::new();
+        let much = MAX_MEMORY + 1;
+        budget.judge(20, minute(0.1), 0);
         // When the recording has just begun anew, what it had may not be given back yet.
-        for excess in [Some(Excess::Memory(MAX_MEMORY + 1)), None, Some(Excess::Memory(MAX_MEMORY + 1))] {
-            assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), excess);
+        for excess in [Some(Excess::Memory(much)), None, Some(Excess::Memory(much))] {
+            assert_eq!(budget.judge(20, minute(0.1), much), excess);
         }
         assert!(resident() > 0);
     }
@@ -139,16 +209,19 @@ mod tests {
     #[test]
     fn there_is_room_when_little_is_used_for_long() {
         let mut budget = Budget::new();
-        let mut windows = |count: u32, ticks| {
-            for _ in 0..count {
-                budget.judge(20, (ticks, Duration::from_secs(100)), 0);
+        let mut after = |minutes: u32, share: f64| {
+            for _ in 0..minutes {
+                budget.judge(20, minute(share), 0);
             }
             budget.has_room()
         };
-        assert!(!windows(FIRST_WINDOWS + MIN_CHEAP - 1, 1));
-        assert!(windows(1, 1) && !windows(FIRST_WINDOWS + MIN_CHEAP - 1, 1) && windows(1, 1));
-        let half = 50 * cpu_count().get() as u64;
-        assert!(!windows(FIRST_WINDOWS + 2 * MIN_CHEAP, half));
+        assert!(!after(7, 0.4));
+        assert!(after(1, 0.4) && !after(4, 0.4) && after(1, 0.4));
+        assert!(!after(20, 0.6));
+        // Windows of any length.
+        budget.recent.clear();
+        budget.judge(20, (1, Duration::from_hours(1)), 0);
+        assert!(budget.has_room());
     }
 
     /// A child's time counts, unless it is the command.
@@ -159,9 +232,10 @@ mod tests {
         while ticks(&pid.to_string()) < 5 {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let (all, without) = (ticks_of_all(None), ticks_of_all(Some(pid)));
+        let (all, others) = (workers(None), workers(Some(pid)));
+        let own = pid.to_string();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(all >= 5 && without + 5 <= all, "{all}, {without}");
+        assert!(all.contains(&own) && !others.contains(&own), "{all:?}, {others:?}");
     }
 }
