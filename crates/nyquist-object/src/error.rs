@@ -25,7 +25,7 @@ pub enum ObjectError {
     TooLarge {
         /// The number of bytes that it needs.
         bytes: u64,
-        /// The limit for all files together.
+        /// The limit of the file's budget.
         most: u64,
     },
     /// Reading the bytes failed: the file is shorter than its headers claim, or the device failed.

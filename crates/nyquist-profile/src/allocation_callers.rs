@@ -33,8 +33,12 @@ const OF_RUST: [&str; 9] = [
 ];
 
 /// The starts of the names of those of Rust's standard library.
-const OF_RUSTS_LIBRARY: [&str; 3] =
-    ["alloc::alloc::", "<alloc::alloc::Global as core::alloc::", "<std::alloc::System as core::alloc::"];
+const OF_RUSTS_LIBRARY: [&str; 4] = [
+    "alloc::alloc::",
+    "<alloc::alloc::Global>::",
+    "<alloc::alloc::Global as core::alloc::",
+    "<std::alloc::System as core::alloc::",
+];
 
 /// The functions of a profile that only pass on to an allocator.
 pub(crate) struct AllocationFunctions {
@@ -82,6 +86,7 @@ mod tests {
             "std::allocator_traits<std::allocator<int> >::allocate",
             "alloc::alloc::alloc_zeroed",
             "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+            "<alloc::alloc::Global>::alloc_impl_runtime",
             "__rust_alloc",
             "_RNvCsf1_7___rustc::__rust_realloc",
             "std::sys::alloc::unix::<impl core::alloc::global::GlobalAlloc for std::alloc::System>::alloc",

@@ -112,10 +112,11 @@ impl Budget {
     fn add(&mut self, window: (u64, Duration)) {
         self.recent.push_back(window);
         let mut length: Duration = self.recent.iter().map(|(_, took)| *took).sum();
-        while let Some((_, took)) = self.recent.front()
-            && length - *took >= CHEAP_FOR
-        {
-            length -= *took;
+        while let Some((_, took)) = self.recent.front() {
+            length = length.saturating_sub(*took);
+            if length < CHEAP_FOR {
+                return;
+            }
             self.recent.pop_front();
         }
     }

@@ -3,7 +3,7 @@
 use crate::memory::{self, Bytes};
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use nyquist_perf::Budget;
+use nyquist_resources::Budget;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 

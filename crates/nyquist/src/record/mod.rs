@@ -25,7 +25,9 @@ pub(crate) use launched_command::{LaunchedCommand, enter_recording};
 pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
 pub(crate) use subject::{describe, named_processes, program_name, say_how_it_ends};
-pub(crate) use summary::{RunReport, dropped_events};
+pub(crate) use summary::RunReport;
+#[cfg(target_os = "linux")]
+pub(crate) use summary::dropped_events;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};

@@ -142,10 +142,12 @@ fn diff(test: &Context<'_>) -> Verdict {
     expect(json["whole"]["is_noise"] == false, format_args!("the whole is said to be noise: {json}"))
 }
 
+/// What is made is seen before it is returned: otherwise the call is a jump, and its caller is not on the stack.
 const CPP: &str = "#include <vector>
 struct Node { char data[1000]; };
-__attribute__((noinline)) Node *makes() { return new Node; }
-__attribute__((noinline)) char *makes_array() { return new char[500]; }
+template <class T> T *seen(T *made) { asm volatile(\"\" : \"+r\"(made)); return made; }
+__attribute__((noinline)) Node *makes() { return seen(new Node); }
+__attribute__((noinline)) char *makes_array() { return seen(new char[500]); }
 __attribute__((noinline)) void fills() { std::vector<char> bytes(3000); asm volatile(\"\" : : \"r\"(bytes.data()) : \"memory\"); }
 int main() { for (int i = 0; i < 100; i++) { delete makes(); delete[] makes_array(); fills(); } }
 ";
