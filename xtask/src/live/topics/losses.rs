@@ -22,6 +22,7 @@ const CPU: &str = "which samples are lost depends on how soon the recorder gets 
 pub(super) const TESTS: &[Test] = &[
     Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses).exclusive(CPU),
     Test::new("time_whose_samples_were_lost_is_not_sampled", time_of_lost).exclusive(CPU),
+    Test::new("time_whose_counts_were_lost_is_counted_once", counts_of_lost).exclusive(CPU),
     Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads).exclusive(CPU),
     Test::new("losses_perf_reports_twice_are_counted_once", counted_once),
 ];
@@ -81,6 +82,33 @@ fn time_of_lost(test: &Context<'_>) -> Verdict {
     expect_within("what was not sampled", not_sampled, in_all(profile), 0.1)?;
     let kernel = profile.self_share("[kernel: not permitted]");
     expect(kernel < 0.1, format_args!("{kernel} of the time is the kernel's"))
+}
+
+/// If the records of what ended threads have used are lost, their time is that of no other thread: half of it was
+/// sampled before.
+fn counts_of_lost(test: &Context<'_>) -> Verdict {
+    let go_on = test.fresh("go_on");
+    let path = go_on.display().to_string();
+    // On one CPU the kernel exchanges the counters of threads most often.
+    let program = test.workload("pool").display().to_string();
+    let recording = test.record_command(&["taskset", "-c", "0", &program, "6", "500", &path]).by_plain_user();
+    let Prepared { call, profile, truth } = recording.prepare();
+    let ready = test.fresh("ready");
+    let recorder = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    recorder.wait_for_file(&ready)?;
+    let program = *children(recorder.pid()).first().context("the program does not run")?;
+    let half_ms = 6.0 * 500.0 / 2.0;
+    recorder.wait_until("the first half of the work", || {
+        process_cpu_ms(program).is_ok_and(|used| used > 0.97 * half_ms)
+    })?;
+    recorder.signal(libc::SIGSTOP)?;
+    std::fs::write(&go_on, "").context("the threads cannot go on")?;
+    recorder.wait_until("the program to end", || !is_alive(program))?;
+    recorder.signal(libc::SIGCONT)?;
+    let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
+    expect_contains("stderr", &recorded.finished.stderr, "were dropped")?;
+    let used_ms = recorded.truth()?.cpu * 1000.0;
+    expect_within("all CPU time in milliseconds", recorded.profile.total(), used_ms, 0.05)
 }
 
 /// Makes a recording of a program, and stops the recorder while the program works.

@@ -216,7 +216,10 @@ impl RecordCopier {
                 self.ended.note_task(task(copied, format), header.kind);
             }
             record::LOST if is_additional => self.losses.note_additional(copied),
-            record::LOST => self.losses.note(copied),
+            record::LOST => {
+                self.losses.note(copied);
+                self.ended.note_lost();
+            }
             _ => {}
         }
         let task = || task(copied, format);

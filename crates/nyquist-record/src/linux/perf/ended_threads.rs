@@ -22,6 +22,8 @@ pub(crate) struct EndedThreads {
     uncounted: HashMap<u32, EndedThread>,
     /// When the living threads were born.
     births: HashMap<u32, u64>,
+    /// Whether the kernel has dropped records, which may be those of counts.
+    lost: bool,
 }
 
 /// A thread that has ended.
@@ -42,6 +44,7 @@ impl EndedThreads {
             counted: HashSet::new(),
             uncounted: HashMap::new(),
             births: HashMap::new(),
+            lost: false,
         }
     }
 
@@ -68,6 +71,16 @@ impl EndedThreads {
         if !self.counted.remove(&tid) {
             self.uncounted.insert(tid, EndedThread { pid: Pid(pid), tid, lifetime_ns });
         }
+    }
+
+    /// The kernel has dropped records.
+    pub(crate) fn note_lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// Whether records of counts may be missing, as far as records show it.
+    pub(crate) fn lack_counts(&self) -> bool {
+        self.lost
     }
 
     /// The sum of an inherited counter's counts, by the id of the event that was opened.

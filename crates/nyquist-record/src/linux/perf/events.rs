@@ -268,6 +268,11 @@ impl OpenedEvents {
         Ok(self.read_first(counter.place)?[0])
     }
 
+    /// Whether the kernel has dropped records with counts of threads that inherited a counter (from Linux 6.0).
+    pub(crate) fn has_lost_counts(&self, counter: &CpuTimeCounter) -> bool {
+        self.read_first(counter.place).is_ok_and(|[_, lost]| lost > 0)
+    }
+
     /// The sum of all counters.
     pub(crate) fn total(&self) -> io::Result<u64> {
         let mut counters = self.counters.iter();

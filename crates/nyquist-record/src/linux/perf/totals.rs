@@ -159,19 +159,18 @@ impl ThreadTotals {
         let mut scheduled = self.scheduled_times();
         let mut holders = Holders::new(&self.processes, ended_threads);
         for counter in events.counters().iter().filter(|counter| events.has_ended(counter)) {
-            let Some(mut own) = own_time(events, ended_threads, counter) else { continue };
+            let Some(counted) = own_time(events, ended_threads, counter) else { continue };
             let Some((pid, tid)) = holders.of(counter.tid) else { continue };
-            if let Some(left) = scheduled.get_mut(&tid) {
-                own = own.min(*left);
-                *left -= own;
-            }
+            let is_of_others = ended_threads.lack_counts() || events.has_lost_counts(counter);
+            let Some(own) = certain_time(counted, scheduled.get_mut(&tid), is_of_others) else { continue };
             let kind = EventKind::Total { pid, tid: Tid(tid), cpu_time_ns: own };
             totals.push(Event { time, cpu: Some(counter.cpu), kind });
         }
         // A process that has ended and was not reaped is still in `/proc`.
         let has_ended = |tid| events.counters().iter().any(|it| it.tid == tid && events.has_ended(it));
         let live: Vec<LiveThread> = live.into_iter().filter(|thread| !has_ended(thread.tid)).collect();
-        let rest = uncounted_time(events, ended_threads, &live);
+        let rest =
+            if ended_threads.lack_counts() { None } else { uncounted_time(events, ended_threads, &live) };
         let holder = rest.and_then(|rest| holders.unused(rest));
         totals.extend(live.into_iter().chain(holder).map(|thread| thread.total(time)));
         totals
@@ -255,6 +254,18 @@ fn uncounted_time(events: &OpenedEvents, ended: &EndedThreads, live: &[LiveThrea
     (!live.is_empty()).then(|| counted.saturating_sub(used))
 }
 
+/// The part of a count that is certainly the time of the counter's holder. If records of the ends of others may
+/// be lost, the count may include their time: then only what the scheduler knows of the holder is certain, and the
+/// converter shows what is left as time without a sample. `scheduled_ns` is less what this takes of it.
+fn certain_time(counted_ns: u64, scheduled_ns: Option<&mut u64>, may_be_of_others: bool) -> Option<u64> {
+    let Some(left) = scheduled_ns else {
+        return (!may_be_of_others).then_some(counted_ns);
+    };
+    let own = counted_ns.min(*left);
+    *left -= own;
+    Some(own)
+}
+
 /// The CPU time of a counter's own thread, if none of its descendants lives.
 fn own_time(events: &OpenedEvents, ended: &EndedThreads, counter: &CpuTimeCounter) -> Option<u64> {
     let all = events.read(counter).ok()?;
@@ -312,6 +323,19 @@ mod tests {
         task(&mut ended, record::EXIT, 7, 950);
         assert_eq!(Holders::new(&processes, &ended).of(7), Some((Pid(7), 7)), "nothing was exchanged");
         assert_eq!(Holders::new(&processes, &no_thread()).of(7), Some((Pid(7), 7)), "no end was reported");
+    }
+
+    #[test]
+    fn time_of_others_is_not_the_holders() {
+        let mut scheduled = 10;
+        assert_eq!(certain_time(7, Some(&mut scheduled), true), Some(7));
+        assert_eq!((certain_time(7, Some(&mut scheduled), false), scheduled), (Some(3), 0));
+        assert_eq!([true, false].map(|may_be| certain_time(7, None, may_be)), [None, Some(7)]);
+
+        let mut ended = after_an_exchange();
+        assert!(!ended.lack_counts());
+        ended.note_lost();
+        assert!(ended.lack_counts());
     }
 
     #[test]
