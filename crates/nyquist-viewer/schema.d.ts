@@ -356,9 +356,9 @@ export interface MarkerRow {
   total_ns: number | null;
 }
 
-/** A thing that threads of a process waited for. Waits of 0.1 ms and more are seen */
+/** A thing that threads of a process waited for. Waits of 0.1 ms and more are seen. As a plain user, some are seen by chance, and `total_ns` includes the others of their threads */
 export interface WaitRow {
-  /** How many waits there were */
+  /** How many waits there were of those that were seen */
   count: number;
   /** Threads that held it, and for how long others waited meanwhile */
   held_by: WaitThread[];
@@ -380,8 +380,10 @@ export interface WaitRow {
   reason: string;
   /** Where threads waited, and for how long; `query` has none */
   stacks?: WaitStack[];
-  /** How long they took */
+  /** How long they took, with the time of those that were not seen */
   total_ns: number;
+  /** The part of `total_ns` in waits that were not seen. Where it would cost too much to see each wait, some are seen by chance and stand for the others of their threads */
+  unseen_ns: number;
   /** Threads that ended the waits, and their durations; `an interrupt` for timers and devices. Root alone has them */
   woken_by: WaitThread[];
 }

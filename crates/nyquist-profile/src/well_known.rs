@@ -71,6 +71,10 @@ fn is_bare(reason: &str) -> bool {
 /// the thread that held it.
 pub const WAIT_SCHEMA: &str = "Wait";
 
+/// The key of a wait marker's field with the time of the thread's earlier waits that it stands for, in milliseconds.
+/// Where each switch would cost too much, some waits are seen by chance.
+pub const WAIT_UNSEEN: &str = "unseen";
+
 /// The label of the line of the information panel that says why a profile has no samples.
 pub const NOTHING_SAMPLED: &str = "Nothing was sampled";
 

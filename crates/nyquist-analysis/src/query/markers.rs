@@ -22,7 +22,7 @@ pub struct MarkerKind<'a> {
 }
 
 /// The distribution of durations, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
     /// The number of intervals whose begin and end are known.
     pub count: u64,

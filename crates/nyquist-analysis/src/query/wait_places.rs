@@ -74,6 +74,7 @@ mod tests {
             .map(|(within, reason)| builder.intern_label(Some(within), reason, None));
         let profile = builder.finish();
         let wait = WaitedFor {
+            unseen_ns: 0,
             reason: "child process",
             object: None,
             process: "sh",

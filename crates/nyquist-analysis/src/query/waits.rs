@@ -17,8 +17,10 @@ pub struct WaitedFor<'a> {
     pub object: Option<&'a str>,
     /// The name of the processes.
     pub process: &'a str,
-    /// The durations of the waits.
+    /// The durations of the waits. Their total includes `unseen_ns`.
     pub durations: Durations,
+    /// The time of further waits of these threads, which were not seen and which these waits stand for, in ns.
+    pub unseen_ns: u64,
     /// The threads that held the object, with the time that others waited for them, in ns, the longest first.
     pub holders: Vec<(&'a str, u64)>,
     /// The threads that ended the waits, if known, with the length of these waits, in ns, the longest first.
@@ -34,6 +36,7 @@ type WaitKey<'a> = (&'a str, Option<StringId>, Option<StringId>);
 #[derive(Default)]
 struct WaitGroup {
     durations: Vec<u64>,
+    unseen_ns: u64,
     holders: FxHashMap<StringId, u64>,
     wakers: FxHashMap<StringId, u64>,
     stacks: FxHashMap<StackId, u64>,
@@ -41,7 +44,7 @@ struct WaitGroup {
 
 impl<'a> View<'a> {
     /// The waits of the selected threads that ended in the selected times, of those that were recorded
-    /// individually. The longest in total come first. Filters by function do not apply. O(markers × log
+    /// individually, with the time of the others that they stand for. The longest in total come first. Filters by function do not apply. O(markers × log
     /// markers).
     pub fn waits(&self) -> Vec<WaitedFor<'a>> {
         let profile = self.profile();
@@ -55,12 +58,12 @@ impl<'a> View<'a> {
                     let [reason, object, holder, waker] = texts(marker);
                     let key = (&*profile.process(thread.process).name, reason, object);
                     let wait = waits.entry(key).or_default();
-                    wait.add(end.saturating_sub(start), [holder, waker], marker.stack);
+                    let times = (end.saturating_sub(start), unseen_ns(profile, marker));
+                    wait.add(times, [holder, waker], marker.stack);
                 }
             }
         }
-        let mut rows: Vec<_> =
-            waits.into_iter().filter_map(|(key, found)| row(profile, key, found)).collect();
+        let mut rows: Vec<_> = waits.into_iter().map(|(key, found)| row(profile, key, found)).collect();
         rows.sort_by(|a, b| {
             let by_time = b.durations.total_ns.cmp(&a.durations.total_ns);
             by_time.then_with(|| (a.reason, a.object, a.process).cmp(&(b.reason, b.object, b.process)))
@@ -70,8 +73,18 @@ impl<'a> View<'a> {
 }
 
 impl WaitGroup {
-    fn add(&mut self, length: u64, [holder, waker]: [Option<StringId>; 2], stack: Option<StackId>) {
-        self.durations.push(length);
+    fn add(
+        &mut self,
+        (length, unseen): (u64, u64),
+        [holder, waker]: [Option<StringId>; 2],
+        stack: Option<StackId>,
+    ) {
+        // A marker without a length only stands for others.
+        if length > 0 || unseen == 0 {
+            self.durations.push(length);
+        }
+        add(&mut self.unseen_ns, unseen);
+        let length = length.saturating_add(unseen);
         if let Some(holder) = holder {
             add(self.holders.entry(holder).or_default(), length);
         }
@@ -88,7 +101,7 @@ fn add(time: &mut u64, more: u64) {
     *time = time.saturating_add(more);
 }
 
-fn row<'a>(profile: &'a Profile, key: WaitKey<'a>, found: WaitGroup) -> Option<WaitedFor<'a>> {
+fn row<'a>(profile: &'a Profile, key: WaitKey<'a>, found: WaitGroup) -> WaitedFor<'a> {
     let (process, reason, object) = key;
     let text = |id: StringId| profile.string(id);
     let threads = |times: FxHashMap<StringId, u64>| {
@@ -98,19 +111,36 @@ fn row<'a>(profile: &'a Profile, key: WaitKey<'a>, found: WaitGroup) -> Option<W
     };
     let mut stacks: Vec<_> = found.stacks.into_iter().collect();
     stacks.sort_unstable_by_key(|(stack, time)| (Reverse(*time), *stack));
-    Some(WaitedFor {
+    let mut durations = durations(found.durations).unwrap_or_default();
+    add(&mut durations.total_ns, found.unseen_ns);
+    WaitedFor {
         reason: reason.map_or("", text),
         object: object.map(text),
         process,
-        durations: durations(found.durations)?,
+        durations,
+        unseen_ns: found.unseen_ns,
         holders: threads(found.holders),
         wakers: threads(found.wakers),
         stacks,
-    })
+    }
 }
 
 fn is_wait(profile: &Profile, marker: &Marker) -> bool {
     marker.schema.is_some_and(|schema| profile.marker_schema(schema).name == well_known::WAIT_SCHEMA)
+}
+
+/// The time of earlier waits that a wait stands for. A file may state any time, so it is bounded.
+fn unseen_ns(profile: &Profile, marker: &Marker) -> u64 {
+    let Some(schema) = marker.schema else { return 0 };
+    let fields = &profile.marker_schema(schema).fields;
+    let at = fields.iter().position(|field| field.key == well_known::WAIT_UNSEEN);
+    let ms = match at.and_then(|at| marker.values.get(at)) {
+        Some(MarkerValue::Number(ms)) => *ms,
+        Some(MarkerValue::Integer(ms)) => *ms as f64,
+        _ => 0.0,
+    };
+    // A conversion of a number that is negative or none results in 0, of a large one in the largest.
+    (ms * 1e6) as u64
 }
 
 /// The values of a wait's fields that are present.
@@ -196,6 +226,37 @@ mod tests {
                 ]
             );
         });
+    }
+
+    #[test]
+    fn seen_waits_stand_for_others() {
+        let with_length = |length, ms| {
+            let field =
+                |key: &str| MarkerField { key: key.into(), label: None, format: MarkerFormat::String };
+            let fields = vec![field("reason"), field(well_known::WAIT_UNSEEN)];
+            let schema = MarkerSchema { name: "Wait".into(), fields, ..Default::default() };
+            let mut test = TestProfile::new();
+            test.thread("1", "a");
+            let schema = test.builder.add_marker_schema(schema);
+            let name = test.builder.intern_string("lock");
+            let timing = MarkerTiming::Interval(0, length);
+            let values = vec![MarkerValue::String(name), ms];
+            let category = CategoryId::from_index(0);
+            let marker = Marker { name, timing, category, schema: Some(schema), values, stack: None };
+            test.builder.add_marker(nyquist_profile::ThreadIndex::from_index(0), marker);
+            with_view(&test.finish(), &Selection::default(), |view| {
+                let [wait] = &view.waits()[..] else { panic!("one wait") };
+                (wait.durations.count, wait.durations.total_ns, wait.unseen_ns, wait.durations.max_ns)
+            })
+        };
+        let value = |ms| with_length(10, ms);
+        assert_eq!(value(MarkerValue::Number(0.5)), (1, 500_010, 500_000, 10));
+        assert_eq!(value(MarkerValue::Integer(1)), (1, 1_000_010, 1_000_000, 10));
+        for none in [MarkerValue::Missing, MarkerValue::Number(f64::NAN), MarkerValue::Number(-1.0)] {
+            assert_eq!(value(none), (1, 10, 0, 10));
+        }
+        assert_eq!(with_length(0, MarkerValue::Integer(1)), (0, 1_000_000, 1_000_000, 0), "only unseen ones");
+        assert_eq!(value(MarkerValue::Number(f64::INFINITY)).1, u64::MAX);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::query::waits::WaitedFor;
 /// The number of places, and of stacks, of a row.
 const PLACES: usize = 5;
 
-/// A thing that threads of a process waited for. Waits of 0.1 ms and more are seen
+/// A thing that threads of a process waited for. Waits of 0.1 ms and more are seen. As a
+/// plain user, some are seen by chance, and `total_ns` includes the others of their threads
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitRow<'a> {
@@ -21,10 +22,13 @@ pub struct WaitRow<'a> {
     pub object: Option<&'a str>,
     /// The name of the process
     pub process: &'a str,
-    /// How many waits there were
+    /// How many waits there were of those that were seen
     pub count: u64,
-    /// How long they took
+    /// How long they took, with the time of those that were not seen
     pub total_ns: u64,
+    /// The part of `total_ns` in waits that were not seen. Where it would cost too much to see each wait, some are
+    /// seen by chance and stand for the others of their threads
+    pub unseen_ns: u64,
     /// The duration that 50 % of them do not exceed
     pub p50_ns: u64,
     /// The duration that 90 % of them do not exceed
@@ -89,6 +93,7 @@ impl<'a> Rows<'a> {
             process: wait.process,
             count: wait.durations.count,
             total_ns: wait.durations.total_ns,
+            unseen_ns: wait.unseen_ns,
             p50_ns: wait.durations.p50_ns,
             p90_ns: wait.durations.p90_ns,
             p99_ns: wait.durations.p99_ns,

@@ -31,6 +31,7 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
         ("object", "Which one", MarkerFormat::String),
         ("holder", "Held by", MarkerFormat::String),
         ("waker", "Woken by", MarkerFormat::String),
+        (well_known::WAIT_UNSEEN, "Stands for earlier waits of", MarkerFormat::Duration),
     ];
     let labels = ["{marker.name} {marker.data.object}", "{marker.data.object}"];
     Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))

@@ -23,12 +23,12 @@ impl ProfileSink {
         self.builder.add_sample(row, Sample { time, cpu_delta: 0, stack, weight, off_cpu: true });
     }
 
-    /// Adds a marker for a wait, with its stack.
+    /// Adds a marker for a wait, with its stack. `waited_ns` is the time that it stands for.
     pub(crate) fn add_wait_marker(
         &mut self,
         row: ThreadIndex,
         wait: &OffCpuInterval,
-        end: Timestamp,
+        (end, waited_ns): (Timestamp, u64),
         stack: Option<StackId>,
     ) {
         let (reason, texts) = wait.cause.texts();
@@ -37,7 +37,11 @@ impl ProfileSink {
         };
         let [object, holder] = texts.map(text);
         let waker = text(wait.waker.as_ref().map(|waker| &waker.label));
-        let values = [FieldValue::String(reason.into()), object, holder, waker];
+        let unseen = match waited_ns.saturating_sub(wait.length(end)) {
+            0 => FieldValue::Missing,
+            unseen_ns => FieldValue::Number(unseen_ns as f64 / 1e6),
+        };
+        let values = [FieldValue::String(reason.into()), object, holder, waker, unseen];
         let name = wait_marker_name(reason);
         let content =
             Content { name: &name, schema: Some(&WAIT), values: &values, category: Some(&WAITING), stack };

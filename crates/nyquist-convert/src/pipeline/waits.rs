@@ -138,10 +138,10 @@ impl Pipeline {
     }
 
     /// Adds a sample for the intervals that a thread was off the CPU, `waited` nanoseconds in all. Adds a
-    /// marker if the wait was long.
+    /// marker if the wait was long, or stands for long ones.
     fn add_waited(&mut self, id: (Pid, Tid), wait: &OffCpuInterval, (end, waited): (Timestamp, u64)) {
         let weight = self.account.waited(self.processes.thread(wait.since, id), waited, end);
-        let is_marked = self.shape.waits && wait.is_long(end);
+        let is_marked = self.shape.waits && wait.is_marked(end, waited);
         if weight == 0 && !is_marked {
             return;
         }
@@ -151,7 +151,7 @@ impl Pipeline {
             self.sink.add_wait(row, end, stack, weight);
         }
         if is_marked {
-            self.sink.add_wait_marker(row, wait, end, stack);
+            self.sink.add_wait_marker(row, wait, (end, waited), stack);
             self.mark_waker(id, wait, end);
         }
     }

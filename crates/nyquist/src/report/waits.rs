@@ -26,8 +26,18 @@ pub(super) fn text(report: &Report<'_>) -> Text {
     for wait in shown {
         table.add(row(report, wait, are_known));
     }
+    let unseen_ns = waits.iter().map(|wait| wait.unseen_ns).fold(0, u64::saturating_add);
     table.render(report.screen)
+        + &unseen_text(unseen_ns)
         + more(waits.len().saturating_sub(limit), "thing that was waited for", "things that were waited for")
+}
+
+/// A line about the time that is in totals, but in no count.
+fn unseen_text(ns: u64) -> String {
+    if ns == 0 {
+        return String::new();
+    }
+    format!("{} of TOTAL was not seen: the waits that were seen stand for it\n", duration(ns))
 }
 
 /// A row, with the holding threads and the waking threads if their columns are shown.
@@ -38,11 +48,12 @@ fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<C
     let first = |threads: &[(&str, u64)]| -> Cell {
         one_line(threads.first().map_or("", |(thread, _)| thread)).into_owned().into()
     };
+    let of_seen = |text: String| if durations.count > 0 { text } else { String::new() };
     let numbers = [
         duration(durations.total_ns),
-        grouped(durations.count),
-        duration(durations.p50_ns),
-        duration(durations.max_ns),
+        of_seen(grouped(durations.count)),
+        of_seen(duration(durations.p50_ns)),
+        of_seen(duration(durations.max_ns)),
         one_line(wait.reason).into_owned(),
     ];
     let threads = [&wait.holders, &wait.wakers].into_iter().zip(are_known);

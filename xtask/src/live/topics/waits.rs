@@ -18,7 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("ptrace_shows_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time).in_pairs(SHARES),
     Test::new("no_thread_is_in_two_places_at_once", one_place).in_pairs(SHARES),
-    Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES).on_busy_cpu(),
+    Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES).everywhere(),
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
     Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
     Test::new("root_reads_tracepoints_that_are_not_mounted", tracefs_not_mounted).in_pairs(SHARES),

@@ -75,7 +75,7 @@ fn a_wait_has_its_stack_and_reason() {
         (13, sample(1, 1, None, &[0x10])),
     ]);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: lock] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - 2-12"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - - 2-12"]);
     let marker = &profile.threads()[0].markers[0];
     assert_eq!(marker.stack, profile.threads()[0].samples.first().unwrap().stack);
 }
@@ -92,6 +92,9 @@ fn a_seen_short_wait_stands_for_unseen_ones() {
     }
     let profile = profile_of(events);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: file] 10", "1: [waiting: not seen] 2"]);
+    let expected =
+        ["1: Wait: file file - - - Number(8.0) 40-42", "1: Wait: not seen not seen - - - Number(2.0) 52-52"];
+    assert_eq!(marker_lines(&profile), expected);
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn a_long_wait_stands_for_itself_alone() {
 fn a_switch_has_its_stack_and_reason() {
     let profile = profile_of([(2, leaves(1, 0x20)), (2, descheduled(1, false)), (12, on_cpu(1))]);
     assert_eq!(waits(&profile), ["1: 0x20;0xffffffff81000110;[waiting: futex] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait: futex futex - - - 2-12"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: futex futex - - - - 2-12"]);
 }
 
 /// The address of the futex is the first argument of its call. That of another call, which has the same functions, is
@@ -129,7 +132,7 @@ fn a_switch_names_the_futex() {
         sample.kernel_stack.extend(call.map(Avma));
         let leaves = EventKind::SwitchStack(sample);
         let profile = profile_of([(2, leaves), (2, descheduled(1, false)), (12, on_cpu(1))]);
-        assert_eq!(marker_lines(&profile), [format!("1: Wait: futex futex {expected} - - 2-12")]);
+        assert_eq!(marker_lines(&profile), [format!("1: Wait: futex futex {expected} - - - 2-12")]);
     }
 }
 
@@ -143,7 +146,7 @@ fn a_look_adds_to_what_a_switch_has() {
         (12, on_cpu(1)),
     ]);
     assert_eq!(waits(&profile), ["1: 0x30;0xffffffff81000110;[waiting: lock] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - 2-12"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - - 2-12"]);
 }
 
 /// A preempted thread waits for nothing, and the stack of a switch is not that of a later one.
@@ -204,8 +207,8 @@ fn a_long_wait_names_the_thread_that_ended_it() {
     assert_eq!(
         lines,
         [
-            "2: Wait: futex futex - - app (1) 2-12",
-            "2: Wait: futex futex - - an interrupt 13-21",
+            "2: Wait: futex futex - - app (1) - 2-12",
+            "2: Wait: futex futex - - an interrupt - 13-21",
             "1: Wake app (2) Number(10.0) 11",
         ]
     );
