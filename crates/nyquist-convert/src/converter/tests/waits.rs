@@ -92,8 +92,10 @@ fn a_seen_short_wait_stands_for_unseen_ones() {
     }
     let profile = profile_of(events);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: file] 10", "1: [waiting: not seen] 2"]);
-    let expected =
-        ["1: Wait: file file - - - Number(8.0) 40-42", "1: Wait: not seen not seen - - - Number(2.0) 52-52"];
+    let expected = [
+        "1: Wait: file file it app (1) - Number(8.0) 40-42",
+        "1: Wait: not seen not seen - - - Number(2.0) 52-52",
+    ];
     assert_eq!(marker_lines(&profile), expected);
 }
 
