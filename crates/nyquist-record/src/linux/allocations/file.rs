@@ -153,6 +153,8 @@ impl AllocationFile {
         if self.distance <= 1 || !self.is_readable {
             return None;
         }
+        // An address is in the table before its record has a time. What comes while the table is read is later.
+        let time = now();
         let mut table = vec![0; TABLE_ENTRIES * 8];
         self.file.read_exact_at(&mut table, TABLE as u64).ok()?;
         let words = table.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
@@ -161,7 +163,7 @@ impl AllocationFile {
         addresses.shrink_to_fit();
         let count = addresses.len();
         let contents = HeapContents { heap: self.heap, addresses };
-        Some((Event { time: now(), cpu: None, kind: EventKind::HeapContents(Box::new(contents)) }, count))
+        Some((Event { time, cpu: None, kind: EventKind::HeapContents(Box::new(contents)) }, count))
     }
 }
 
