@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_blocks_have_their_weight_in_each_window() {
+    fn sampled_blocks_weigh_the_same_in_each_window() {
         let mut heaps = Heaps::default();
         heaps.allocate(time(1), &allocation(1, 100, (50, 400)), at(0));
         let whole = sums(&heaps)[0][1];

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_allocations_are_typed_as_those_of_go() {
+    fn values_of_allocations_have_the_types_of_go() {
         use nyquist_profile::{Measure, Meta, Sample, Thread, Unit};
         let meta = |name: &str, unit| Meta {
             interval: 1,

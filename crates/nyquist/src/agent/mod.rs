@@ -470,8 +470,8 @@ fn target_of(args: &AgentArgs, printer: Printer) -> Result<Target, Failure> {
             printer.say(how);
             Some(reader)
         }
-        Some(Err(refusal)) => {
-            printer.warn(refusal);
+        Some(Err(denied)) => {
+            printer.warn(denied);
             None
         }
         None => None,

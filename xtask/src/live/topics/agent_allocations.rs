@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::agent::{decoded, series, takes_all};
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
+use super::invocation::Invocation;
 use super::receiver::Receiver;
 use super::test::Test;
 
@@ -23,11 +24,10 @@ const VALUES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inu
 const KNOWN: [(&str, f64, f64); 3] =
     [("keeps", 2e6, 2000.0), ("holds", 2e6, 500.0), ("temps", 3e6, 10_000.0)];
 
-/// Records the workload, whose three pauses are longer than two windows.
-fn record(test: &Context<'_>, options: &[&str]) -> Result<String, Stop> {
+/// A recording of the workload, whose three pauses are longer than two windows.
+fn recording<'a>(test: &'a Context<'_>, options: &[&str]) -> Invocation<'a> {
     let call = test.nyquist(&["agent", "--every", "1", "--alloc"]).args(options).args(&["--"]);
-    let ended = call.path(&test.workload("allocates")).args(&["windows", "3"]).run()?.succeeded()?;
-    Ok(ended.stderr)
+    call.path(&test.workload("allocates")).args(&["windows", "3"])
 }
 
 /// The sums of a value of the stacks with a function in each window that has any, in the order of time.
@@ -46,9 +46,9 @@ fn of_windows(test: &Context<'_>, folder: &str, kind: &str, function: &str) -> R
 
 fn windows(test: &Context<'_>) -> Verdict {
     let to = test.path("profiles").display().to_string();
-    let said = record(test, &["--alloc-rate", "1", "--to", &to])?;
-    expect_contains("what is said", &said, "Recording each allocation by a library")?;
-    expect(!said.contains("lost: ") && !said.contains("too many"), format_args!("losses: {said}"))?;
+    let printed = recording(test, &["--alloc-rate", "1", "--to", &to]).run()?.succeeded()?.stderr;
+    expect_contains("what is printed", &printed, "Recording each allocation by a library")?;
+    expect(!printed.contains("lost: ") && !printed.contains("too many"), format_args!("losses: {printed}"))?;
     let of = |kind, function| of_windows(test, &to, kind, function);
     for (function, bytes, blocks) in KNOWN {
         for (kind, known) in [("alloc_space", bytes), ("alloc_objects", blocks)] {
@@ -56,37 +56,38 @@ fn windows(test: &Context<'_>) -> Verdict {
             expect_eq(&format!("{kind} of {function} in all windows"), sum, known)?;
         }
     }
-    // The block that stays is there at the end of each window from its allocation on.
+    // What stays is there at the end of each window from its allocation on. Beside other tests a window can be long.
     let stays = of("inuse_space", "keeps")?;
-    expect(stays.len() > 6, format_args!("windows with what stays: {stays:?}"))?;
-    expect(stays[1..].iter().all(|(_, sum)| *sum == 2e6), format_args!("what stays: {stays:?}"))?;
     expect(
-        stays.windows(2).all(|pair| pair[1].0 - pair[0].0 < 1.5),
-        format_args!("a window without it: {stays:?}"),
+        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| *sum == 2e6),
+        format_args!("what stays: {stays:?}"),
     )?;
     let blocks = of("inuse_objects", "keeps")?;
     expect(blocks[1..].iter().all(|(_, sum)| *sum == 2000.0), format_args!("its blocks: {blocks:?}"))?;
-    // What is freed later is there until then.
+    let latest = |kind: &str| -> Result<f64, Stop> {
+        let sql = format!(
+            "select max(epoch_us(time)) / 1e6 as last from '{to}/**/*.parquet' where kind = '{kind}'"
+        );
+        Ok(super::tables::query(test, &sql)?[0]["last"].as_f64().unwrap_or_default())
+    };
+    let last = stays.last().map_or(0.0, |(start, _)| *start);
+    expect(last >= latest("alloc_space")?, format_args!("what stays is in no later window than {last}"))?;
+    // What is freed later is there until then. A window can end while blocks are allocated or freed.
     let held = of("inuse_space", "holds")?;
-    let last = held.last().map_or(0.0, |(start, _)| *start);
-    expect(
-        held.len() > 1 && held.len() + 3 < stays.len(),
-        format_args!("what is held: {held:?}, {stays:?}"),
-    )?;
-    expect(
-        held.iter().skip(1).all(|(start, sum)| *sum == 2e6 || *start == last),
-        format_args!("what is held: {held:?}"),
-    )?;
+    let end = held.last().map_or(0.0, |(start, _)| *start);
+    expect(!held.is_empty() && end < last, format_args!("what is held: {held:?}, {stays:?}"))?;
+    let between = held.iter().skip(1).filter(|(start, _)| *start != end);
+    expect(between.into_iter().all(|(_, sum)| *sum == 2e6), format_args!("what is held: {held:?}"))?;
     expect_eq("windows with temporary blocks at their ends", of("inuse_space", "temps")?.len(), 0)
 }
 
 fn sampled(test: &Context<'_>) -> Verdict {
     const RATE: f64 = 20_000.0;
     let to = test.path("profiles").display().to_string();
-    record(test, &["--alloc-rate", "20000", "--to", &to])?;
+    recording(test, &["--alloc-rate", "20000", "--to", &to]).run()?.succeeded()?;
     for (function, bytes, _) in KNOWN {
         let sum: f64 = of_windows(test, &to, "alloc_space", function)?.iter().map(|(_, sum)| sum).sum();
-        // The standard error of a sum, which five of are never exceeded.
+        // Five times the standard error of a sum.
         let error = (sum - bytes).abs() / (RATE * bytes).sqrt();
         expect(error < 5.0, format_args!("{function} allocates {bytes} bytes and not {sum}"))?;
     }
@@ -95,7 +96,7 @@ fn sampled(test: &Context<'_>) -> Verdict {
     expect((whole - 2e6).abs() < 5.0 * (RATE * 2e6_f64).sqrt(), format_args!("what stays: {stays:?}"))?;
     // The same blocks have the same weight in each window.
     expect(
-        stays.len() > 6 && stays[1..].iter().all(|(_, sum)| (sum - whole).abs() < 3000.0),
+        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| (sum - whole).abs() < 3000.0),
         format_args!("{stays:?}"),
     )
 }
@@ -103,7 +104,8 @@ fn sampled(test: &Context<'_>) -> Verdict {
 fn destinations(test: &Context<'_>) -> Verdict {
     let (pyroscope, collector) = (takes_all()?, takes_all()?);
     let push = format!("otlp+{}", collector.url);
-    record(test, &["--alloc-rate", "1", "--push", &pyroscope.url, "--push", &push])?;
+    let options = ["--alloc-rate", "1", "--push", &pyroscope.url, "--push", &push];
+    recording(test, &options).by_plain_user().run()?.succeeded()?;
     let profiles = decoded(test, &collector)?;
     let of_kind = |kind: &'static str| {
         profiles.iter().filter(move |it| it["type"].as_str().is_some_and(|text| text.starts_with(kind)))
@@ -121,7 +123,7 @@ fn destinations(test: &Context<'_>) -> Verdict {
     let allocated = of_kind("alloc_space").filter_map(|it| it["functions"]["temps"].as_f64());
     expect_eq("what temps allocates, by OpenTelemetry", allocated.sum::<f64>(), 3e6)?;
     let live: Vec<_> = of_kind("inuse_space").filter_map(|it| it["functions"]["keeps"].as_f64()).collect();
-    expect(live.len() > 6 && live[1..].iter().all(|sum| *sum == 2e6), format_args!("{live:?}"))?;
+    expect(live.len() > 1 && live[1..].iter().all(|sum| *sum == 2e6), format_args!("{live:?}"))?;
     pushed(test, &pyroscope)
 }
 
@@ -130,7 +132,7 @@ fn pushed(test: &Context<'_>, receiver: &Receiver) -> Verdict {
     let series = series(test, receiver)?;
     let memory: Vec<_> =
         series.iter().filter(|it| it["labels"]["__name__"].as_str() == Some("memory")).collect();
-    expect(memory.len() > 8, format_args!("{} series of memory", memory.len()))?;
+    expect(memory.len() > 4, format_args!("{} series of memory", memory.len()))?;
     let mut found = [0; VALUES.len()];
     for file in memory.iter().filter_map(|series| series["files"][0].as_str()) {
         let Ok(raw) = test.program("go").args(&["tool", "pprof", "-raw", file]).run() else {
@@ -149,9 +151,9 @@ fn checked(test: &Context<'_>) -> Verdict {
     let file = test.path("agent.toml");
     fs::write(&file, "push = \"http://127.0.0.1:9\"\nalloc = true\nalloc-rate = 65536\n")?;
     let config = file.display().to_string();
-    let said = test.nyquist(&["agent", "--config", &config, "--check", "--", "ls"]).run()?.succeeded()?;
+    let checked = test.nyquist(&["agent", "--config", &config, "--check", "--", "ls"]).run()?.succeeded()?;
     let text = "alloc_objects, alloc_space, inuse_objects, inuse_space; one in 65,536 bytes is sampled";
-    expect_contains("what --check says", &said.stdout_text(), text)?;
+    expect_contains("what --check says", &checked.stdout_text(), text)?;
     // As `record` refuses it.
     let agent = test.nyquist(&["agent", "--config", &config, "-a"]).run()?;
     let record = test.nyquist(&["record", "--alloc", "-a"]).run()?;

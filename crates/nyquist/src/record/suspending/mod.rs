@@ -204,5 +204,12 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+    let failure = error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint);
+    #[cfg(windows)]
+    if error.needs_administrator()
+        && let Some(line) = windows::as_administrator()
+    {
+        return failure.hint(line);
+    }
+    failure
 }
