@@ -59,8 +59,8 @@ impl AllocationReader {
         vec![(FOLDER_VARIABLE.into(), folder), (RATE_VARIABLE.into(), self.rate.to_string().into())]
     }
 
-    /// Appends which blocks each program has not freed, so that blocks whose records of frees were lost are not live for
-    /// ever. Nothing where each allocation is recorded.
+    /// Appends which blocks each program has not freed, so that a block whose record of its free was lost is not live
+    /// for ever. Nothing where each allocation is recorded.
     pub fn contents(&self, events: &mut Vec<Event>) {
         self.reader.lock().files.contents(events);
     }

@@ -204,12 +204,6 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    let failure = error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint);
-    #[cfg(windows)]
-    if error.needs_administrator()
-        && let Some(line) = windows::as_administrator()
-    {
-        return failure.hint(line);
-    }
-    failure
+    let hints = error.advice().into_iter().chain(sampling::as_administrator(error));
+    hints.fold(Failure::new(error.to_string()), Failure::hint)
 }

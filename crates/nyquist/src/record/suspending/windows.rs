@@ -3,6 +3,7 @@
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
 use crate::system::elevation::powershell_line;
+use crate::system::recorder::backend::OpenError;
 use nyquist_record::windows::{Options, RecordingTarget, SamplingMethod};
 use std::time::Duration;
 
@@ -32,8 +33,11 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The hint with the line that runs this command as an administrator.
-pub(crate) fn as_administrator() -> Option<String> {
+/// The hint with the line that runs this command as an administrator, if it works then.
+pub(crate) fn as_administrator(error: &OpenError) -> Option<String> {
+    if !error.needs_administrator() {
+        return None;
+    }
     let program = std::env::current_exe().ok()?;
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let folder = std::env::current_dir().ok()?;
