@@ -372,7 +372,9 @@ impl<'a> Agent<'a> {
             self.hand_over(taken, symbolicator, false)?;
         }
         if let Some(summary) = summary {
-            allocations::losses(&summary).into_iter().for_each(|sentence| self.printer.warn(sentence));
+            for sentence in allocations::losses(&summary) {
+                self.printer.warn(sentence);
+            }
         }
         self.allocations = allocations;
         if goes_on && self.values == AllocationValues::All {

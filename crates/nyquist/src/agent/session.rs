@@ -290,7 +290,7 @@ impl Growing {
         self.converter.evict(window.end);
         if let Some(allocations) = &self.allocations {
             let mut events = Vec::new();
-            allocations.contents(&mut events);
+            allocations.contents_after_losses(&mut events);
             self.push_all(events);
         }
         self.sampled.clear();

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 SIGHUP reads the configuration again. SIGTERM sends what is there and ends within five seconds."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct AgentArgs {
     /// Record the whole machine
     #[arg(short, long, conflicts_with_all = ["pid", "unit", "command"])]

@@ -82,9 +82,9 @@ mod tests {
                 Some('"') => {
                     current.extend(std::iter::repeat_n('\\', backslashes / 2));
                     if backslashes % 2 == 1 {
-                        current.push('"')
+                        current.push('"');
                     } else {
-                        is_quoted = !is_quoted
+                        is_quoted = !is_quoted;
                     }
                     is_begun = true;
                 }
@@ -148,7 +148,7 @@ mod tests {
             r#"say "x""#,
             r"C:\",
             r"C:\a b\",
-            r#"\"#,
+            r"\",
             r#"\\" \"#,
             "$env:X",
             "`n;|&",

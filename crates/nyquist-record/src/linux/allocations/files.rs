@@ -85,10 +85,25 @@ impl AllocationFiles {
         self.waiting = 0;
     }
 
-    /// Adds what is left of each heap. Returns how many heaps were too many.
-    pub(super) fn contents(&self, events: &mut Vec<Event>) -> u64 {
+    /// Adds what is left of each heap of which records of frees were lost since the last call.
+    pub(super) fn contents_after_losses(&mut self, events: &mut Vec<Event>) {
+        let mut live = 0;
+        for file in &mut self.files {
+            if live <= MAX_LIVE
+                && file.has_lost_frees()
+                && let Some((event, count)) = file.contents()
+            {
+                live += count;
+                events.push(event);
+            }
+        }
+    }
+
+    /// Adds what is left of each heap.
+    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> AllocationSummary {
         let (mut live, mut left_out) = (0, 0);
         for file in &self.files {
+            left_out += u64::from(file.has_more());
             if live > MAX_LIVE {
                 left_out += 1;
             } else if let Some((event, count)) = file.contents() {
@@ -96,13 +111,6 @@ impl AllocationFiles {
                 events.push(event);
             }
         }
-        left_out
-    }
-
-    /// Adds what is left of each heap.
-    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> AllocationSummary {
-        let unread: u64 = self.files.iter().map(|file| u64::from(file.has_more())).sum();
-        let left_out = unread + self.contents(events);
         let sum =
             |count: fn(&AllocationFile) -> u64| self.files.iter().map(count).fold(0, u64::saturating_add);
         AllocationSummary {

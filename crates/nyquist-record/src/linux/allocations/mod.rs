@@ -59,10 +59,10 @@ impl AllocationReader {
         vec![(FOLDER_VARIABLE.into(), folder), (RATE_VARIABLE.into(), self.rate.to_string().into())]
     }
 
-    /// Appends which blocks each program has not freed, so that a block whose record of its free was lost is not live
-    /// for ever. Nothing where each allocation is recorded.
-    pub fn contents(&self, events: &mut Vec<Event>) {
-        self.reader.lock().files.contents(events);
+    /// Appends which blocks each program has not freed that has lost records of frees since the last call, so that these
+    /// blocks are not live for ever. Nothing where each allocation is recorded.
+    pub fn contents_after_losses(&self, events: &mut Vec<Event>) {
+        self.reader.lock().files.contents_after_losses(events);
     }
 
     /// Appends the remaining allocations when the recording has ended, and what is left of each heap.
