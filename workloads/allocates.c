@@ -1,5 +1,6 @@
 // Allocates memory whose amounts are known for each function, and does what disturbs a recorder of allocations. Argument: what
-// to do: "sums" with a factor, "disturbs", or "pairs" with their number.
+// to do: "sums" with a factor, "disturbs", "pairs" with their number, or
+// "windows" with seconds.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -166,6 +167,23 @@ __attribute__((noinline)) void pairs(long number) {
     }
 }
 
+// 500 blocks of 4,000 bytes, which stay for some seconds.
+static void *held[500];
+__attribute__((noinline)) void holds(void) {
+    for (int i = 0; i < 500; i++) held[i] = touched(malloc(4000));
+}
+
+// Blocks that stay, blocks that are freed later, and blocks that are freed at once, each with a pause behind it.
+static void windows(unsigned seconds) {
+    keeps();
+    holds();
+    sleep(seconds);
+    for (int i = 0; i < 500; i++) free(held[i]);
+    sleep(seconds);
+    temps();
+    sleep(seconds);
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "sums";
     if (!strcmp(what, "child")) {
@@ -174,6 +192,10 @@ int main(int count, char **arguments) {
     }
     if (!strcmp(what, "pairs")) {
         pairs(count > 2 ? atol(arguments[2]) : 1000000);
+        return 0;
+    }
+    if (!strcmp(what, "windows")) {
+        windows(count > 2 ? (unsigned)atoi(arguments[2]) : 3);
         return 0;
     }
     if (!strcmp(what, "disturbs")) {

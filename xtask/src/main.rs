@@ -18,6 +18,8 @@ mod holds;
 #[cfg(test)]
 mod identifiers;
 mod instructions;
+#[cfg(test)]
+mod linux_sentences;
 mod live;
 mod macos;
 mod many_functions;

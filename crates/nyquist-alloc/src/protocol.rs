@@ -37,6 +37,10 @@ pub const MAX_RING: u64 = 64 << 20;
 /// The most bytes of a stack in a record.
 pub const MAX_STACK: usize = 32 << 10;
 
+/// Where samples are further apart than this, each has the copy of its stack: finding out that it is known would cost
+/// more than the copy. Otherwise a stack is copied once, and has a number.
+pub const MAX_HASHED_RATE: u64 = 16 << 10;
+
 /// A place of the table that is not used and ends a search.
 pub const NEVER_USED: u64 = 0;
 

@@ -1,6 +1,7 @@
 //! The converter's options: what is known of a recording, and requested of its profile, before its first event.
 
 use crate::account::cycle_time::{CycleTime, PARTS};
+use crate::account::heap::HeapLimits;
 use crate::build::seen_addresses::AddressSender;
 use crate::event::Timestamp;
 use crate::modules::recorded_files::RecordedFiles;
@@ -43,6 +44,9 @@ pub struct Options {
     /// How much memory mappings, arguments, and the names of processes, threads and files may take beside the
     /// profile, in bytes. Beyond that, the largest processes lose their stacks, and a message reports this.
     pub process_memory: u64,
+    /// Follows at most this many allocated blocks until they are freed, and holds at most as many stacks that
+    /// allocations name by numbers. `None`: as many as a recording that ends needs.
+    pub max_blocks: Option<usize>,
     /// Where to look for mapped files, if the recording is read later. `None` if they are opened through
     /// living processes.
     pub recorded_files: Option<RecordedFiles>,
@@ -72,6 +76,7 @@ impl Options {
             unlink_jitdumps: false,
             side_files: Budget::default(),
             process_memory: DEFAULT_PROCESS_MEMORY,
+            max_blocks: None,
             recorded_files: None,
             targets: Targets::default(),
             kernel_symbols: None,
@@ -87,6 +92,13 @@ impl Options {
         self.cycle_time = Some(CycleTime::new(interval));
         self.meta.interval = (interval / PARTS).max(1);
         self
+    }
+
+    /// The limits of what is known of heaps.
+    pub(crate) fn heap_limits(&self) -> HeapLimits {
+        let all = HeapLimits::default();
+        self.max_blocks
+            .map_or(all, |most| HeapLimits { blocks: most.min(all.blocks), stacks: most.min(all.stacks) })
     }
 
     /// The time that a sample of weight 1 stands for, in nanoseconds.

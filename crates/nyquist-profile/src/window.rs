@@ -15,6 +15,13 @@ impl Profile {
         self
     }
 
+    /// The same profile with another name of what its samples count.
+    #[must_use]
+    pub fn with_measure_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.meta.measure.name);
+        self
+    }
+
     /// The profile of a window that began at `start`, in ns since this profile's zero, and at `start_time`, in µs since
     /// 1970. That is the zero of the new profile, which ends `duration` ns later. What began before is at its zero.
     /// O(samples, markers and values of counters).

@@ -81,6 +81,7 @@ pub(super) const TESTS: &[Need] = &[
         .of(&["macos", "oracle", "windows"]),
     need("go", "golang-go", "builds programs of its runtime, and is the oracle of pprof's format").of(&[
         "agent",
+        "agent_allocations",
         "allocation_exports",
         "formats",
         "go",

@@ -4,47 +4,54 @@
 //! probability p.
 
 use super::heap_sums::{Amount, HeapSums};
-use crate::event::{Allocation, Free, HeapContents, HeapId, Tid, Timestamp, UserStack};
+use crate::event::{Allocation, Free, HeapContents, HeapId, Pid, Tid, Timestamp, UserStack};
 use nyquist_profile::{StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 /// How much time the allocations of a group span at first, in nanoseconds.
-const SLICE_NS: u64 = 10_000_000;
+pub(super) const SLICE_NS: u64 = 10_000_000;
 
 /// The most groups. When there are more, groups span twice the time.
 const MAX_GROUPS: usize = 1 << 17;
 
-/// The most blocks that are live at a time.
-const MAX_BLOCKS: usize = 1 << 24;
+/// The most blocks that are live at a time, and the most stacks that are named by numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeapLimits {
+    pub(crate) blocks: usize,
+    pub(crate) stacks: usize,
+}
 
-/// The most stacks that are named by numbers.
-const MAX_STACKS: usize = 1 << 22;
+impl Default for HeapLimits {
+    fn default() -> Self {
+        Self { blocks: 1 << 24, stacks: 1 << 22 }
+    }
+}
 
 /// Blocks that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct GroupKey {
-    heap: HeapId,
+pub(super) struct GroupKey {
+    pub(super) heap: HeapId,
     row: ThreadIndex,
-    stack: Option<StackId>,
-    slice: u64,
+    pub(super) stack: Option<StackId>,
+    pub(super) slice: u64,
     /// The slice in which they were freed; `None` while they are allocated.
-    end: Option<u64>,
+    pub(super) end: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
-struct Group {
-    key: GroupKey,
+pub(super) struct Group {
+    pub(super) key: GroupKey,
     /// The time of its first allocation.
-    first: Timestamp,
+    pub(super) first: Timestamp,
     /// The time of its last free.
-    last: Timestamp,
+    pub(super) last: Timestamp,
     distance: u64,
-    sums: HeapSums,
+    pub(super) sums: HeapSums,
 }
 
 impl Group {
     /// Adds a group of the same key, with both settled.
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
         self.sums.merge(&other.sums);
@@ -53,8 +60,8 @@ impl Group {
 
 /// A block that is allocated.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    group: u32,
+pub(super) struct Block {
+    pub(super) group: u32,
     tid: Tid,
     size: u64,
     number: u64,
@@ -65,32 +72,43 @@ struct Block {
 
 /// What all blocks of a heap are together.
 #[derive(Clone, Copy, Debug)]
-struct Heap {
+pub(super) struct Heap {
+    pub(super) pid: Pid,
+    /// Whether its program has ended.
+    pub(super) is_over: bool,
     /// The bytes that are live, of those that were recorded.
     live: u64,
+    /// About how many bytes are live, as far as that is known.
+    pub(super) level: i64,
     /// The most bytes that were live.
-    peak: i64,
+    pub(super) peak: i64,
     /// When its size was last shown.
     shown: Timestamp,
     /// The number of the peak: it counts the moments at which more was live than ever before.
-    peaks: u64,
+    pub(super) peaks: u64,
 }
 
 impl Heap {
-    const EMPTY: Self = Self { live: 0, peak: 0, shown: Timestamp(0), peaks: 0 };
+    fn new(pid: Pid) -> Self {
+        Self { pid, is_over: false, live: 0, level: 0, peak: 0, shown: Timestamp(0), peaks: 0 }
+    }
 }
 
 /// The blocks of all recorded heaps.
 #[derive(Debug)]
 pub(crate) struct Heaps {
-    by_id: FxHashMap<HeapId, Heap>,
-    blocks: FxHashMap<(HeapId, u64), Block>,
-    groups: Vec<Group>,
-    by_key: FxHashMap<GroupKey, u32>,
-    slice_ns: u64,
+    pub(super) by_id: FxHashMap<HeapId, Heap>,
+    pub(super) blocks: FxHashMap<(HeapId, u64), Block>,
+    pub(super) groups: Vec<Group>,
+    pub(super) by_key: FxHashMap<GroupKey, u32>,
+    pub(super) slice_ns: u64,
     /// The stacks that allocations name by numbers.
-    stacks: FxHashMap<(HeapId, u64), Option<StackId>>,
-    /// How many allocations were left out, because too many blocks were live.
+    pub(super) stacks: FxHashMap<(HeapId, u64), Option<StackId>>,
+    limits: HeapLimits,
+    /// The time from which allocations count. What was live then is live until it is freed.
+    pub(super) since: Timestamp,
+    /// How many blocks are not live, because there were too many; only their allocations are counted. And how many
+    /// allocations have no stack, because there were too many that are named by numbers.
     pub(crate) left_out: u64,
 }
 
@@ -120,6 +138,13 @@ pub(crate) struct AllocatedGroup {
 
 impl Default for Heaps {
     fn default() -> Self {
+        Self::within(HeapLimits::default())
+    }
+}
+
+impl Heaps {
+    /// No heap, with limited memory.
+    pub(crate) fn within(limits: HeapLimits) -> Self {
         Self {
             by_id: FxHashMap::default(),
             blocks: FxHashMap::default(),
@@ -127,12 +152,12 @@ impl Default for Heaps {
             by_key: FxHashMap::default(),
             slice_ns: SLICE_NS,
             stacks: FxHashMap::default(),
+            limits,
+            since: Timestamp(0),
             left_out: 0,
         }
     }
-}
 
-impl Heaps {
     /// Adds a block, which was allocated at a stack. Returns the bytes of the whole heap, if it is time to show them
     /// again.
     pub(crate) fn allocate(
@@ -144,15 +169,20 @@ impl Heaps {
         let id = (allocation.heap, allocation.address);
         // The record of its free was lost, or is late.
         self.end(id, now, None);
-        if self.blocks.len() >= MAX_BLOCKS {
+        let heap = self.by_id.entry(allocation.heap).or_insert(Heap::new(allocation.sample.pid));
+        let peaks = heap.peaks;
+        let key = GroupKey { heap: allocation.heap, row, stack, slice: 0, end: None };
+        let amount = Amount::of_block(allocation.size, allocation.distance);
+        if self.blocks.len() >= self.limits.blocks {
             self.left_out += 1;
+            let group = self.group(key, (now, None), allocation.distance, peaks);
+            self.groups[group as usize].sums.add_unfollowed(amount, peaks);
             return None;
         }
-        let heap = self.by_id.entry(allocation.heap).or_insert(Heap::EMPTY);
-        let peaks = heap.peaks;
         heap.live = heap.live.saturating_add(allocation.size);
         // The program's own count has all blocks, and not only the sampled ones.
         let level = if allocation.distance > 1 { allocation.live } else { heap.live.cast_signed() };
+        heap.level = level;
         let is_peak = level > heap.peak;
         if is_peak {
             heap.peak = level;
@@ -162,9 +192,7 @@ impl Heaps {
         if is_due {
             heap.shown = now;
         }
-        let key = GroupKey { heap: allocation.heap, row, stack, slice: 0, end: None };
         let group = self.group(key, (now, None), allocation.distance, peaks);
-        let amount = Amount::of_block(allocation.size, allocation.distance);
         self.groups[group as usize].sums.add(amount, peaks);
         let (size, number) = (allocation.size, allocation.number);
         self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now, peaks });
@@ -181,10 +209,11 @@ impl Heaps {
 
     /// Notes the stack of an allocation for later ones that name it.
     pub(crate) fn note_stack(&mut self, allocation: &Allocation, stack: Option<StackId>) {
-        if let Some(number) = allocation.stack
-            && self.stacks.len() < MAX_STACKS
-        {
+        let Some(number) = allocation.stack else { return };
+        if self.stacks.len() < self.limits.stacks {
             self.stacks.insert((allocation.heap, number), stack);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -210,11 +239,17 @@ impl Heaps {
         let Some(block) = self.blocks.get(&id).copied().filter(|block| block.time <= now) else {
             return false;
         };
-        let heap = self.by_id.entry(id.0).or_insert(Heap::EMPTY);
+        let Some(heap) = self.by_id.get_mut(&id.0) else { return false };
         heap.live = heap.live.saturating_sub(block.size);
+        heap.level = heap.level.saturating_sub_unsigned(block.size);
         let peaks = heap.peaks;
-        if let Some(group) = self.groups.get(block.group as usize) {
+        if let Some(group) = self.groups.get_mut(block.group as usize) {
             let (key, distance) = (group.key, group.distance);
+            if block.time < self.since {
+                group.sums.release(Amount::of_block(block.size, distance), peaks);
+                self.blocks.remove(&id);
+                return true;
+            }
             let ended = self.group(key, (block.time, Some(now)), distance, peaks);
             let is_temporary = by == Some((block.tid, block.number));
             self.move_block(id, ended, peaks, is_temporary);
@@ -289,10 +324,19 @@ impl Heaps {
         true
     }
 
-    /// All groups, by their first allocation.
+    /// All groups, by their first allocation. No more allocations follow.
     pub(crate) fn finish(&mut self) -> Vec<AllocatedGroup> {
+        let groups = self.so_far();
+        self.groups = Vec::new();
+        groups
+    }
+
+    /// The groups so far, by their first allocation. Those of what was live before have it at the time from which
+    /// allocations count.
+    pub(crate) fn so_far(&self) -> Vec<AllocatedGroup> {
         let heaps = &self.by_id;
-        let finished = |mut group: Group| {
+        let finished = |group: &Group| {
+            let mut group = group.clone();
             group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
             let HeapSums { total, live, peak, temporary, .. } = group.sums;
             let GroupKey { row, stack, end, .. } = group.key;
@@ -308,29 +352,30 @@ impl Heaps {
                 temporary,
             }
         };
-        let groups = std::mem::take(&mut self.groups).into_iter().map(finished);
+        let groups = self.groups.iter().map(finished);
         // All blocks of a group may have been freed.
-        let mut groups: Vec<_> = groups.filter(|group| group.total.blocks > 0.0).collect();
+        let has_any = |it: &AllocatedGroup| it.total.blocks.max(it.live.blocks).max(it.peak.blocks) > 0.0;
+        let mut groups: Vec<_> = groups.filter(has_any).collect();
         groups.sort_by_key(|group| group.first);
         groups
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::event::{Pid, Sample, UserStack};
+    use crate::event::{Sample, UserStack};
 
-    fn allocation(address: u64, size: u64, (distance, live): (u64, i64)) -> Allocation {
+    pub(in super::super) fn allocation(address: u64, size: u64, (distance, live): (u64, i64)) -> Allocation {
         let sample = Sample::in_user_code(Pid(1), UserStack::None);
         Allocation { heap: HeapId(1), sample, stack: None, address, size, distance, number: address, live }
     }
 
-    fn free(address: u64, number: u64) -> Free {
+    pub(in super::super) fn free(address: u64, number: u64) -> Free {
         Free { heap: HeapId(1), pid: Pid(1), tid: Tid(1), address, number }
     }
 
-    fn at(stack: usize) -> (ThreadIndex, Option<StackId>) {
+    pub(in super::super) fn at(stack: usize) -> (ThreadIndex, Option<StackId>) {
         (ThreadIndex::from_index(0), Some(StackId::from_index(stack)))
     }
 
@@ -347,8 +392,8 @@ mod tests {
         sums.into_iter().map(|(_, sum)| sum).collect()
     }
 
-    fn sums(heaps: &mut Heaps) -> Vec<[f64; 4]> {
-        sums_of(&heaps.finish())
+    pub(in super::super) fn sums(heaps: &Heaps) -> Vec<[f64; 4]> {
+        sums_of(&heaps.so_far())
     }
 
     #[test]
@@ -361,10 +406,7 @@ mod tests {
         heaps.allocate(time(4), &allocation(3, 20, (1, 0)), at(2));
         assert!(heaps.free(time(5), &free(3, 3)) && !heaps.free(time(6), &free(3, 3)));
         heaps.allocate(time(7), &allocation(4, 60, (1, 0)), at(0));
-        assert_eq!(
-            sums(&mut heaps),
-            [[160.0, 60.0, 100.0, 0.0], [50.0, 50.0, 50.0, 0.0], [20.0, 0.0, 0.0, 1.0]]
-        );
+        assert_eq!(sums(&heaps), [[160.0, 60.0, 100.0, 0.0], [50.0, 50.0, 50.0, 0.0], [20.0, 0.0, 0.0, 1.0]]);
     }
 
     #[test]
@@ -372,7 +414,7 @@ mod tests {
         let mut heaps = Heaps::default();
         heaps.allocate(Timestamp(1), &allocation(1, 100, (50, 900)), at(0));
         heaps.allocate(Timestamp(2), &allocation(2, 100, (50, 400)), at(1));
-        let groups = heaps.finish();
+        let groups = heaps.so_far();
         let whole = 100.0 / -(-101.0_f64 / 50.0).exp_m1();
         assert!((groups[0].peak.bytes - whole).abs() < 1e-9 && groups[1].peak.bytes == 0.0);
         assert!((groups[1].live.bytes - whole).abs() < 1e-9);
@@ -388,7 +430,7 @@ mod tests {
         heaps.allocate(Timestamp(8), &allocation(1, 10, (1, 0)), at(0));
         assert!(!heaps.free(Timestamp(7), &free(1, 1)));
         heaps.keep_only(Timestamp(9), &HeapContents { heap: HeapId(1), addresses: vec![1, 3] });
-        assert_eq!(sums(&mut heaps), [[40.0, 20.0, 30.0, 0.0]]);
+        assert_eq!(sums(&heaps), [[40.0, 20.0, 30.0, 0.0]]);
     }
 
     #[test]
@@ -399,7 +441,7 @@ mod tests {
             heaps.allocate(Timestamp(n * SLICE_NS), &allocation(n + 1, 8, (1, 0)), at(0));
         }
         heaps.free(Timestamp(count * SLICE_NS), &free(1, 0));
-        let groups = heaps.finish();
+        let groups = heaps.so_far();
         assert!(groups.len() <= MAX_GROUPS / 2 + 10);
         let blocks = [0, 1, 2].map(|at| (sums_of(&groups)[0][at] / 8.0).round() as u64);
         assert_eq!(blocks, [count, count - 1, count]);
@@ -416,7 +458,7 @@ mod tests {
             assert!(heaps.free(time, &free(address, 0)));
         }
         let ends: Vec<_> =
-            heaps.finish().iter().map(|it| (it.end, it.total.bytes, it.live.bytes, it.peak.bytes)).collect();
+            heaps.so_far().iter().map(|it| (it.end, it.total.bytes, it.live.bytes, it.peak.bytes)).collect();
         let late = Timestamp(slice(3).0 + 9);
         assert_eq!(
             ends,
@@ -437,6 +479,6 @@ mod tests {
         let end = Timestamp(MAX_GROUPS as u64 * SLICE_NS);
         assert!(heaps.free(end, &free(8, 0)) && !heaps.free(end, &free(8, 0)));
         let count = MAX_GROUPS as f64 * 8.0;
-        assert_eq!(sums(&mut heaps), [[count, count - 8.0, count, 0.0]]);
+        assert_eq!(sums(&heaps), [[count, count - 8.0, count, 0.0]]);
     }
 }

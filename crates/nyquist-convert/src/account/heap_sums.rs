@@ -68,6 +68,24 @@ impl HeapSums {
         self.live += amount;
     }
 
+    /// Adds a block of which nobody will know when it is freed.
+    pub(crate) fn add_unfollowed(&mut self, amount: Amount, peaks: u64) {
+        self.settle(peaks);
+        self.total += amount;
+    }
+
+    /// Removes a block that was freed, and was allocated before the time from which allocations count.
+    pub(crate) fn release(&mut self, amount: Amount, peaks: u64) {
+        self.settle(peaks);
+        self.live -= amount;
+    }
+
+    /// Forgets everything but what is live, with all settled.
+    pub(crate) fn forget_past(&mut self) {
+        (self.total, self.temporary) = (Amount::default(), Amount::default());
+        self.peak = self.live;
+    }
+
     /// Removes a block that was freed, and was or was not there at the last peak.
     pub(crate) fn remove(&mut self, amount: Amount, peaks: u64, was_at_peak: bool) {
         self.settle(peaks);

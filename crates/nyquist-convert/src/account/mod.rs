@@ -5,6 +5,7 @@ pub(crate) mod cycle_time;
 pub(crate) mod gap;
 pub(crate) mod heap;
 mod heap_sums;
+mod heap_windows;
 mod losses;
 pub(crate) mod occurrence_counts;
 pub(crate) mod off_cpu;

@@ -7,11 +7,18 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-/// Drops all samples, markers and values of counters before `before` (nanoseconds since the profile's zero).
-/// Linear in the size of the profile before.
-pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBuilder {
+/// Drops all samples, markers and values of counters before `before` (nanoseconds since the profile's zero). These
+/// used stacks stay, too. Returns the new id of each stack. Linear in the size of the profile before.
+pub(crate) fn samples_before(
+    builder: ProfileBuilder,
+    before: u64,
+    used_stacks: impl Iterator<Item = StackId>,
+) -> (ProfileBuilder, Vec<Option<StackId>>) {
     let (mut builder, code) = ProfileBuilder::rebuild(builder.finish());
     let mut used = vec![false; code.stacks.len()];
+    for stack in used_stacks {
+        used[stack.index()] = true;
+    }
     for index in 0..builder.profile().threads().len() {
         let thread = builder.thread_mut(ThreadIndex::from_index(index));
         thread.samples.drop_first(thread.samples.count_before(before));
@@ -26,7 +33,7 @@ pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBui
     }
     let map = keep_used(&mut builder, &code, used);
     builder.remap_stacks(|stack| map[stack.index()]);
-    builder
+    (builder, map)
 }
 
 /// Drops the markers that end before `before`. If an interval consists of two markers, both stay or both are

@@ -239,13 +239,20 @@ impl ProfileSink {
         condense::samples_before(&mut self.builder, before);
     }
 
-    /// Drops all samples and markers before a time, and the stacks that only they had.
-    pub(crate) fn evict(&mut self, before: Timestamp) {
+    /// Drops all samples and markers before a time, and the stacks that only they had, but not those that are used
+    /// elsewhere. Returns the new id of each stack.
+    pub(crate) fn evict(
+        &mut self,
+        before: Timestamp,
+        used_stacks: impl Iterator<Item = StackId>,
+    ) -> Vec<Option<StackId>> {
         let before = self.time(before);
         self.epoch += 1;
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
-        self.builder = evict::samples_before(old, before);
+        let (builder, new_stacks) = evict::samples_before(old, before, used_stacks);
+        self.builder = builder;
         self.stacks.forget();
+        new_stacks
     }
 }
 

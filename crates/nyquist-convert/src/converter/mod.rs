@@ -97,6 +97,11 @@ impl Converter {
         self.pipeline.count_lasting_waits(until);
     }
 
+    /// How many blocks are counted as allocated alone, or without their stacks, because there are too many.
+    pub fn left_out_blocks(&self) -> u64 {
+        self.pipeline.left_out_blocks()
+    }
+
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
     /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
@@ -125,7 +130,8 @@ impl Converter {
         ConversionResult { statistics: Statistics { late, ..result.statistics }, ..result }
     }
 
-    /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
+    /// Forgets all samples, markers and allocations before a point in time, and the stacks and frames that only they
+    /// had. What is allocated and not freed stays, with its stacks, unless its process has ended.
     /// Costs as much as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
         self.pipeline.evict(before);

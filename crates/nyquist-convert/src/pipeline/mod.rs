@@ -78,6 +78,7 @@ impl Pipeline {
     pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
         let (start, interval, shape) = (options.start, options.interval(), options.shape);
         let kernel_permitted = options.kernel_permitted;
+        let heap_limits = options.heap_limits();
         let cycle_time = options.cycle_time;
         let sampling_interval = cycle_time.as_ref().map_or(interval, CycleTime::interval_ns);
         let rules = TimeRules { interval, sampling_interval, kernel_permitted, shows_waits: shape.waits };
@@ -96,7 +97,7 @@ impl Pipeline {
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),
             occurrences: OccurrenceCounts::default(),
-            heaps: Heaps::default(),
+            heaps: Heaps::within(heap_limits),
             markers: 0,
             sink: ProfileSink::new(options.meta, shape, (start, interval)),
             shape,
@@ -251,7 +252,7 @@ impl Pipeline {
 
     /// The profile so far.
     pub(crate) fn snapshot(&self) -> Profile {
-        self.sink.snapshot(&self.processes, &self.statistics(), self.last_time)
+        self.sink.snapshot(&self.processes, &self.statistics(), self.last_time, &self.heaps.so_far())
     }
 
     /// The tables of the profile so far.
@@ -264,13 +265,18 @@ impl Pipeline {
         self.sink.stack_count()
     }
 
-    /// Forgets all samples and markers before a time.
+    /// Forgets all samples, markers and allocations before a time, but not what is live.
     pub(crate) fn evict(&mut self, before: Timestamp) {
         self.restart_waits(before);
-        // Their stacks may be gone.
-        self.heaps = Heaps::default();
-        self.sink.evict(before);
+        self.heaps.count_from(before);
+        let new_stacks = self.sink.evict(before, self.heaps.used_stacks());
+        self.heaps.remap_stacks(|stack| new_stacks.get(stack.index()).copied().flatten());
         self.note_markers_left();
+    }
+
+    /// How many blocks are counted as allocated alone, or without their stacks, because there are too many.
+    pub(crate) fn left_out_blocks(&self) -> u64 {
+        self.heaps.left_out
     }
 
     /// Keeps only the sums of all samples before a time.

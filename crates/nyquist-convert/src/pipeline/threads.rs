@@ -30,6 +30,9 @@ impl Pipeline {
         }
         self.processes.name((pid, tid), (name, exec), line, now);
         self.requested.note_name(pid, exec, now, &mut self.processes);
+        if exec {
+            self.heaps.end_program(pid);
+        }
     }
 
     /// A thread ended.
@@ -41,6 +44,9 @@ impl Pipeline {
         self.off_cpu.forget(id.1);
         self.end_on_cpu_interval(now, cpu, id, SwitchReason::Ended);
         self.end_thread(now, cpu, id);
+        if self.heaps.knows(id.0) && !self.processes.process(id.0, now).has_live_thread() {
+            self.heaps.end_program(id.0);
+        }
         self.walker.forget(id.1);
     }
 

@@ -138,6 +138,11 @@ impl Process {
         self.threads.get(&tid).is_some_and(|thread| thread.end.is_none())
     }
 
+    /// Whether any thread of the process lives.
+    pub(crate) fn has_live_thread(&self) -> bool {
+        self.threads.values().any(|thread| thread.end.is_none())
+    }
+
     /// The thread that has a row, if no other has one.
     pub(crate) fn only_thread_with_row(&self) -> Option<Tid> {
         let mut with_row = self.threads.iter().filter(|(_, thread)| thread.index.is_some());

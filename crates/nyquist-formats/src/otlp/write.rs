@@ -185,7 +185,13 @@ impl<'a> OtlpWriter<'a> {
             (self.value_type(SAMPLES, unit_name(Unit::Count)), self.value_type(CPU, time), interval)
         } else {
             let kind = self.value_type(&measure.name, unit_name(measure.unit));
-            (kind, kind, interval)
+            match pprof::heap_period(profile.meta()) {
+                Some(distance) => {
+                    let (period, unit) = pprof::HEAP_PERIOD_TYPE;
+                    (kind, self.value_type(period, unit), signed(distance))
+                }
+                None => (kind, kind, interval),
+            }
         }
     }
 

@@ -1,15 +1,26 @@
 //! The four values of a heap profile, as Go's and others' tools know them.
 
-use nyquist_profile::{AllocationMeasure, Profile, StackId, ThreadIndex};
+use nyquist_profile::{AllocationMeasure, Meta, Profile, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 /// The values of a heap profile, in the order of Go's, with what they measure.
-pub(super) const VALUES: [(&str, AllocationMeasure); 4] = [
+pub const VALUES: [(&str, AllocationMeasure); 4] = [
     ("alloc_objects", AllocationMeasure::Allocations),
     ("alloc_space", AllocationMeasure::Total),
     ("inuse_objects", AllocationMeasure::LiveBlocks),
     ("inuse_space", AllocationMeasure::Live),
 ];
+
+/// The type and the unit of the period of these values: one sample is taken of so many bytes.
+pub(crate) const PERIOD_TYPE: (&str, &str) = ("space", "bytes");
+
+/// The period of a profile of one of these values: the distance of its samples in bytes, or 1 if each allocation was
+/// recorded. `None` for another profile.
+pub(crate) fn period(meta: &Meta) -> Option<u64> {
+    let (name, unit) = (&*meta.measure.name, meta.measure.unit);
+    let is_heap = VALUES.iter().any(|(value, measure)| *value == name && measure.unit() == unit);
+    is_heap.then(|| meta.sample_distance.unwrap_or(1))
+}
 
 /// The place of the value that a profile's samples have, if they are one of these values of allocations.
 pub(super) fn shown_value(profile: &Profile) -> Option<usize> {

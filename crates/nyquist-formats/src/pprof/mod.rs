@@ -11,9 +11,11 @@ mod tables;
 mod values;
 mod write;
 
+pub use heap::VALUES as HEAP_VALUES;
+pub(crate) use heap::{PERIOD_TYPE as HEAP_PERIOD_TYPE, period as heap_period};
 pub use push::PushSeries;
 pub use read::{read, read_labelled, read_value};
-pub use service::{MAX_SAMPLES, series_name, write_service};
+pub use service::{MAX_SAMPLES, series_of_measure, write_service};
 pub(crate) use tables::Tables;
 pub(crate) use values::{factor_of, plausible_period};
 pub use write::write;

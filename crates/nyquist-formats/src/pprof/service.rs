@@ -9,7 +9,7 @@ use prost::Message as _;
 use rustc_hash::FxHashMap;
 
 use super::tables::Tables;
-use super::{OFF_CPU, has_times, message, signed, unit_name};
+use super::{OFF_CPU, has_times, heap, message, signed, unit_name};
 use crate::SourcePaths;
 
 /// The most samples of a file. Pyroscope's own limit is the default.
@@ -56,8 +56,18 @@ pub fn write_service(
 
 /// The name of a measure in a series and in the types of its files. Pyroscope divides a type at its colons, and a name
 /// of Prometheus has letters, digits and `_`.
-pub fn series_name(measure: &str) -> String {
+fn series_name(measure: &str) -> String {
     measure.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
+}
+
+/// The name of a profile's series. Pyroscope knows the values of a heap profile by the name that Go's have.
+pub fn series_of_measure(profile: &Profile) -> String {
+    let meta = profile.meta();
+    match heap::period(meta) {
+        Some(_) => "memory".to_owned(),
+        None if meta.measure.is_cpu_time() => "process_cpu".to_owned(),
+        None => series_name(&meta.measure.name),
+    }
 }
 
 /// A stack with its weight.
@@ -82,8 +92,15 @@ fn encode(profile: &Profile, paths: SourcePaths<'_>, sums: &[Summed], off_cpu: b
     }
     let main = value_type(&mut tables, kind, unit);
     tables.message.sample_type.push(main);
-    tables.message.period_type = Some(main);
-    tables.message.period = signed(meta.interval);
+    let (period_type, period) = match heap::period(meta).filter(|_| !off_cpu) {
+        Some(distance) => {
+            let (kind, unit) = heap::PERIOD_TYPE;
+            (value_type(&mut tables, kind, unit), distance)
+        }
+        None => (main, meta.interval),
+    };
+    tables.message.period_type = Some(period_type);
+    tables.message.period = signed(period);
     tables.message.time_nanos = signed(meta.start_time.saturating_mul(1000));
     tables.message.duration_nanos = if has_times(meta) { signed(profile.duration()) } else { 0 };
     for &(stack, weight) in sums {
@@ -111,6 +128,38 @@ mod tests {
         let waits = write_service(&profile(), &crate::as_named, &|_| true, true).unwrap();
         assert_eq!(waits.len(), 1);
         assert!(write_service(&profile(), &crate::as_named, &|_| false, false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn values_of_allocations_have_the_types_of_go() {
+        use nyquist_profile::{Measure, Meta, Sample, Thread, Unit};
+        let meta = |name: &str, unit| Meta {
+            interval: 1,
+            measure: Measure { name: name.to_owned(), unit },
+            sample_distance: Some(512),
+            ..Meta::default()
+        };
+        for (name, unit, series, types) in [
+            ("inuse_space", Unit::Bytes, "memory", ["inuse_space", "bytes", "space", "bytes"]),
+            ("alloc_objects", Unit::Count, "memory", ["alloc_objects", "count", "space", "bytes"]),
+            ("inuse_space", Unit::Count, "inuse_space", ["inuse_space", "count", "inuse_space", "count"]),
+        ] {
+            let mut builder = nyquist_profile::ProfileBuilder::new(meta(name, unit));
+            let process = builder.add_process(nyquist_profile::Process::default());
+            let thread = builder.add_thread(Thread::new(process, "1", "main"));
+            builder.add_sample(thread, Sample { weight: 70, ..Sample::new(1, None, 0) });
+            let profile = builder.finish();
+            let mut files = write_service(&profile, &crate::as_named, &|_| true, false).unwrap();
+            let mut bytes = Vec::new();
+            let file = files.remove(0);
+            io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&file[..]), &mut bytes).unwrap();
+            let file = message::Profile::decode(&bytes[..]).unwrap();
+            let text = |index: i64| std::str::from_utf8(&file.string_table[index as usize]).unwrap();
+            let (kind, period) = (&file.sample_type[0], file.period_type.as_ref().unwrap());
+            assert_eq!([kind.kind, kind.unit, period.kind, period.unit].map(text), types);
+            assert_eq!((series_of_measure(&profile), file.sample[0].value[0]), (series.to_owned(), 70));
+            assert_eq!(file.period, if series == "memory" { 512 } else { 1 });
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum DataDirectory {
     Exceptions = 3,
     /// Data for debuggers, including the name of the PDB.
     Debug = 6,
+    /// What the loader needs to know beside the headers.
+    LoadConfiguration = 10,
 }
 
 /// A section of an image.
@@ -194,6 +196,21 @@ impl<S: ByteSource> Pe<S> {
     /// Whether it is a file for 64-bit Windows (PE32+).
     pub fn is_64_bit(&self) -> bool {
         self.is_64
+    }
+
+    /// Whether it is an image of ARM64EC: code for 64-bit ARM that works beside translated code for x86_64, as which the
+    /// headers state it. Such images have metadata (`CHPEMetadataPointer`, "Load Configuration Layout").
+    pub fn is_arm64ec(&self) -> bool {
+        const POINTER: u32 = 200;
+        let is_x86_64 = self.is_64 && self.architecture == Architecture::X86_64;
+        let pointer = || {
+            let (address, _) = self.directory(DataDirectory::LoadConfiguration).filter(|_| is_x86_64)?;
+            // It begins with its own size.
+            let size = HeaderFields(&self.read_at(address, 4).ok()?).u32(0)?;
+            let at = address.0.checked_add(POINTER).filter(|_| size >= POINTER + 8)?;
+            HeaderFields(&self.read_at(RelativeAddress(at), 8).ok()?).u64(0)
+        };
+        pointer().is_some_and(|pointer| pointer != 0)
     }
 
     /// The stated address of the image in memory.

@@ -254,3 +254,29 @@ fn without_a_terminator_the_rest_is_the_path() {
     assert_eq!(CodeView::parse(&record[..24]).unwrap().file_name(), b"");
     assert_eq!(CodeView::parse(&record[..23]), None);
 }
+
+#[test]
+fn arm64ec_is_told_from_x86_64() {
+    let configuration = |size: u32, pointer: u64| {
+        let mut data = vec![0; 208];
+        data[..4].copy_from_slice(&size.to_le_bytes());
+        data[200..].copy_from_slice(&pointer.to_le_bytes());
+        data
+    };
+    let is_arm64ec = |is_64, size, pointer, address| {
+        let image = TestImage::new(is_64, &configuration(size, pointer));
+        let image = image.directory(DataDirectory::LoadConfiguration, address, 64);
+        Pe::open(image.bytes).unwrap().is_arm64ec()
+    };
+    assert!(is_arm64ec(true, 208, BASE + 0x2100, 0x2000));
+    assert!(!is_arm64ec(true, 208, 0, 0x2000), "x86_64");
+    assert!(!is_arm64ec(true, 148, BASE + 0x2100, 0x2000), "of an old linker");
+    assert!(!is_arm64ec(false, 208, BASE + 0x2100, 0x2000), "of 32 bits");
+    for address in [0, 0x27f0, 0x9000, u32::MAX] {
+        assert!(!is_arm64ec(true, 208, 1, address), "{address:#x}");
+    }
+    let mut arm = TestImage::new(true, &configuration(208, 1));
+    arm.put(0x84, &0xaa64_u16.to_le_bytes());
+    let arm = arm.directory(DataDirectory::LoadConfiguration, 0x2000, 64);
+    assert!(!Pe::open(arm.bytes).unwrap().is_arm64ec(), "plain code for 64-bit ARM");
+}

@@ -206,6 +206,12 @@ impl OpenError {
         }
     }
 
+    /// Whether the same command works if an administrator runs it.
+    #[cfg(windows)]
+    pub fn needs_administrator(&self) -> bool {
+        matches!(self, Self::Etw { denied: crate::etw::EtwDenied::NotAdministrator, .. })
+    }
+
     /// Advice for the user, one line each.
     pub fn advice(&self) -> Vec<String> {
         match self {

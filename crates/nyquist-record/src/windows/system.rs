@@ -5,11 +5,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::ops::Range;
 use std::os::windows::io::OwnedHandle;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nyquist_convert::event::{MappedFile, Registers};
-use nyquist_object::PeCodeId;
+use nyquist_object::{FileSource, Pe, PeCodeId};
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER};
 use windows_sys::Win32::System::SystemInformation::{
     IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
@@ -127,6 +128,9 @@ impl System for WindowsSystem {
             return Err(SamplingDenied::Gone);
         }
         match foreign_code(process::machine(&process), process::native_machine()) {
+            Some(ForeignCode::Translated) if is_arm64ec(&process) => {
+                Err(refusal_of_code(pid, ForeignCode::Arm64Ec))
+            }
             Some(foreign) => Err(refusal_of_code(pid, foreign)),
             None => Ok(process),
         }
@@ -296,6 +300,8 @@ const OWN_MACHINE: IMAGE_FILE_MACHINE = IMAGE_FILE_MACHINE_ARM64;
 enum ForeignCode {
     /// It is translated while it runs, and the program is for 64-bit processors.
     Translated,
+    /// It is for this processor, and works beside translated code.
+    Arm64Ec,
     /// It has 32 bits.
     Of32Bits,
     /// This program itself is translated, and does not see others as they are.
@@ -316,11 +322,23 @@ fn foreign_code(
     }
 }
 
+/// Whether the program's file has native code that works beside translated code (ARM64EC).
+fn is_arm64ec(process: &OwnedHandle) -> bool {
+    let file = process::program(process).and_then(|path| nyquist_system::open_regular(Path::new(&path)).ok());
+    file.and_then(|file| Pe::open(FileSource::new(file)).ok()).is_some_and(|image| image.is_arm64ec())
+}
+
 fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingDenied {
     let (reason, advice) = match foreign {
         ForeignCode::Translated => (
             format!("process {pid} is a program for other processors, and only native code is sampled"),
             "record a build for this machine's processor",
+        ),
+        ForeignCode::Arm64Ec => (
+            format!(
+                "process {pid} is an ARM64EC program, which runs translated code, too, and only native code is sampled"
+            ),
+            "record a build of it for ARM64, or this one in a terminal of an administrator with `--backend etw`",
         ),
         ForeignCode::Of32Bits => (
             format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
@@ -372,6 +390,12 @@ mod tests {
         let expected = [ForeignCode::Translated, ForeignCode::Of32Bits, ForeignCode::Ours].map(Some);
         assert_eq!(found[..2], [None, None]);
         assert_eq!(found[2..], expected);
+        let reasons =
+            [ForeignCode::Translated, ForeignCode::Arm64Ec].map(|it| match refusal_of_code(7, it) {
+                SamplingDenied::Refused { reason, .. } => reason,
+                SamplingDenied::Gone => String::new(),
+            });
+        assert!(reasons[0].contains("for other processors") && reasons[1].contains("ARM64EC"));
     }
 
     #[test]

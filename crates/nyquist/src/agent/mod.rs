@@ -20,8 +20,10 @@ mod window;
 
 use crate::args::{AgentArgs, EventArgs};
 use crate::failure::Failure;
+use crate::number::counted;
 use crate::printer::Printer;
 use crate::record::dropped_events;
+use crate::record::linux::allocations;
 use crate::record::linux::outcome_messages;
 use crate::record::linux::{check_limits, command_of, launch_failure};
 use crate::system::users::give_up_capabilities;
@@ -30,7 +32,7 @@ use budget::{Budget, Excess};
 use counts::Counts;
 use delivery::Delivery;
 use folder::Folder;
-use kinds::by_kind;
+use kinds::{AllocationValues, by_kind};
 use label_rules::LabelRules;
 use metrics::{Metrics, Pulse};
 use nyquist_convert::event::Pid;
@@ -38,13 +40,14 @@ use nyquist_convert::{Progress, Symbolicator, Symbols};
 use nyquist_formats::ProcessLabels;
 use nyquist_profile::Profile;
 use nyquist_record::linux::RecordingTarget;
+use nyquist_record::linux::allocations::{AllocationReader, MAX_HASHED_RATE};
 use nyquist_record::linux::launch::{self, RunningChild, SuspendedChild};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use plan::Plan;
 use server::Server;
 use service_labels::{Labelling, Origins};
-use session::{Losses, Session, WindowProfile};
+use session::{Losses, Remainder, Session, WindowProfile};
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -100,6 +103,15 @@ fn forward(requests: &Requests, messages: &Sender<Message>, progress: &SharedPro
     }
 }
 
+/// What follows a recording.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// Another one of the same target.
+    Recording,
+    /// Nothing.
+    End,
+}
+
 struct Agent<'a> {
     typed: &'a AgentArgs,
     plan: Plan,
@@ -119,6 +131,9 @@ struct Agent<'a> {
     number: u32,
     budget: Budget,
     lost: Losses,
+    /// The reader of allocations, between two recordings.
+    allocations: Option<AllocationReader>,
+    values: AllocationValues,
 }
 
 impl<'a> Agent<'a> {
@@ -136,10 +151,11 @@ impl<'a> Agent<'a> {
             let (counts, pulse) = (Arc::clone(&counts), Arc::clone(&pulse));
             Metrics { counts, pulse, every: plan.args.every }.serve(port)?;
         }
-        let (target, child) = target_of(&plan.args)?;
+        let printer = Printer::new(plan.args.verbosity);
+        let (target, child, allocations) = target_of(&plan.args, printer)?;
         let mut agent = Self {
             typed,
-            printer: Printer::new(plan.args.verbosity),
+            printer,
             deliveries: plan.deliveries(&counts)?,
             counts,
             pulse,
@@ -154,6 +170,8 @@ impl<'a> Agent<'a> {
             number: 0,
             budget: Budget::new(),
             lost: Losses::default(),
+            allocations,
+            values: AllocationValues::All,
             plan,
         };
         agent.record(child)?;
@@ -168,7 +186,9 @@ impl<'a> Agent<'a> {
         self.number += 1;
         let ended = (self.messages.clone(), Message::Ended(self.number));
         let by = (self.origins.clone(), ended);
-        let (session, running) = Session::start(&self.plan.args, self.rate, self.target.clone(), child, by)?;
+        let started = (child, self.allocations.take());
+        let (session, running) =
+            Session::start(&self.plan.args, self.rate, self.target.clone(), started, by)?;
         self.session = Some(session);
         if let Some(running) = running {
             // A recording that begins anew attaches to it.
@@ -213,7 +233,7 @@ impl<'a> Agent<'a> {
                         self.hand_over(taken, &mut symbolicator, true)?;
                     }
                     if self.takes_too_much() {
-                        self.finish_session(&mut symbolicator)?;
+                        self.finish_session(&mut symbolicator, Next::Recording)?;
                         return Ok(None);
                     }
                 }
@@ -248,11 +268,14 @@ impl<'a> Agent<'a> {
         if lost.events > 0 {
             self.printer.detail(dropped_events(lost.events));
         }
+        if lost.blocks > 0 {
+            self.printer.detail(too_many_blocks(lost.blocks));
+        }
         let progress = Arc::clone(&self.progress.lock().unwrap_or_else(PoisonError::into_inner));
         let named = identity::as_invoking_user(|| symbolicator.symbolicate(profile, &sources, &progress))?;
         let length = Duration::from_nanos(window.end.0.saturating_sub(window.start.0));
         let delay = if spreads { spread(length) } else { Duration::ZERO };
-        for profile in by_kind(named.profile, &events) {
+        for profile in by_kind(named.profile, &events, self.values) {
             let processes = profile.processes().iter();
             let labels: Vec<_> =
                 processes.map(|process| self.labelling.labels(process, &self.origins)).collect();
@@ -308,6 +331,13 @@ impl<'a> Agent<'a> {
                 ));
                 true
             }
+            Some(Excess::Cpu(share)) if self.plan.args.alloc => {
+                self.plan.args.alloc = false;
+                self.printer.warn(format_args!(
+                    "it takes {share:.1} % of a CPU, which is too much: no allocations are recorded from now on"
+                ));
+                true
+            }
             Some(Excess::Cpu(share)) if self.rate > 1 => {
                 self.rate = (self.rate / 2).max(1);
                 let rate = self.rate;
@@ -326,10 +356,32 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn finish_session(&mut self, symbolicator: &mut Symbolicator<'_>) -> Result<(), Failure> {
+    fn finish_session(&mut self, symbolicator: &mut Symbolicator<'_>, next: Next) -> Result<(), Failure> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        for taken in session.finish(self.plan.args.every) {
+        let has_allocations = session.records_allocations();
+        let is_anew = matches!(next, Next::Recording) && has_allocations && self.plan.args.alloc;
+        if is_anew && self.plan.args.alloc_rate <= MAX_HASHED_RATE {
+            self.plan.args.alloc = false;
+            self.printer.warn(
+                "it records anew, so the stacks that were copied once are not known: no allocations are recorded from now on",
+            );
+        }
+        let goes_on = is_anew && self.plan.args.alloc;
+        let Remainder { taken, allocations, summary } = session.finish(self.plan.args.every, !goes_on);
+        for taken in taken {
             self.hand_over(taken, symbolicator, false)?;
+        }
+        if let Some(summary) = summary {
+            for sentence in allocations::losses(&summary) {
+                self.printer.warn(sentence);
+            }
+        }
+        self.allocations = allocations;
+        if goes_on && self.values == AllocationValues::All {
+            self.values = AllocationValues::Allocated;
+            self.printer.warn(
+                "it records anew, so what is allocated and not freed is not known: only allocations are sent from now on",
+            );
         }
         Ok(())
     }
@@ -347,8 +399,11 @@ impl<'a> Agent<'a> {
                     }
                 }
                 self.labelling = labelling_of(&plan);
-                let AgentArgs { off_cpu, events, .. } = std::mem::replace(&mut self.plan, plan).args;
-                (self.plan.args.off_cpu, self.plan.args.events) = (off_cpu, events);
+                let AgentArgs { off_cpu, events, alloc, alloc_rate, .. } =
+                    std::mem::replace(&mut self.plan, plan).args;
+                let args = &mut self.plan.args;
+                (args.off_cpu, args.events) = (off_cpu, events);
+                (args.alloc, args.alloc_rate) = (alloc, alloc_rate);
                 self.printer.say("The configuration was read again");
             }
             Err(failure) => self.printer.warn(format_args!("nothing is changed: {}", failure.message)),
@@ -368,7 +423,7 @@ impl<'a> Agent<'a> {
             thread::sleep(NAMES_WITHIN);
             progress.cancel.store(true, Ordering::Relaxed);
         });
-        self.finish_session(symbolicator)?;
+        self.finish_session(symbolicator, Next::End)?;
         self.deliveries.iter().for_each(|(_, delivery)| delivery.close(until));
         self.deliveries.iter().for_each(|(_, delivery)| delivery.wait(&self.counts));
         self.printer.say(&self.counts);
@@ -377,6 +432,9 @@ impl<'a> Agent<'a> {
         }
         if self.lost.events > 0 {
             self.printer.warn(dropped_events(self.lost.events));
+        }
+        if self.lost.blocks > 0 {
+            self.printer.warn(too_many_blocks(self.lost.blocks));
         }
         Ok(())
     }
@@ -393,20 +451,43 @@ fn labelling_of(plan: &Plan) -> Labelling {
     Labelling::new(plan.labels.clone(), plan.args.max_services, plan.service.clone(), rules)
 }
 
-/// What is recorded, and the command that waits for its start.
-fn target_of(args: &AgentArgs) -> Result<(RecordingTarget, Option<SuspendedChild>), Failure> {
+/// What is recorded, the command that waits for its start, and the reader of its allocations.
+type Target = (RecordingTarget, Option<SuspendedChild>, Option<AllocationReader>);
+
+fn target_of(args: &AgentArgs, printer: Printer) -> Result<Target, Failure> {
     if args.all_cpus {
-        return Ok((RecordingTarget::System, None));
+        return Ok((RecordingTarget::System, None, None));
     }
     if let Some(unit) = &args.unit {
-        return Ok((RecordingTarget::Cgroup(unit::group(unit)?), None));
+        return Ok((RecordingTarget::Cgroup(unit::group(unit)?), None, None));
     }
     if !args.pid.is_empty() {
-        return Ok((RecordingTarget::Attach(args.pid.iter().copied().map(Pid).collect()), None));
+        return Ok((RecordingTarget::Attach(args.pid.iter().copied().map(Pid).collect()), None, None));
     }
-    let command = command_of(&args.command, identity::invoking_user())?;
+    let user = identity::invoking_user();
+    let mut command = command_of(&args.command, user)?;
+    let begun = args.alloc.then(|| allocations::begin(args.alloc_rate, &mut command, user));
+    let allocations = match begun {
+        Some(Ok((reader, how))) => {
+            printer.say(how);
+            Some(reader)
+        }
+        Some(Err(denied)) => {
+            printer.warn(denied);
+            None
+        }
+        None => None,
+    };
     let child = launch::prepare(&command).map_err(|error| launch_failure(&error))?;
-    Ok((RecordingTarget::Child(child.pid()), Some(child)))
+    Ok((RecordingTarget::Child(child.pid()), Some(child), allocations))
+}
+
+/// The sentence about blocks that were not followed.
+fn too_many_blocks(count: u64) -> String {
+    let blocks = counted(count, "allocated block");
+    format!(
+        "too many to follow until they are freed: {blocks}; what is live lacks them, or they have no stack"
+    )
 }
 
 /// A part of a window, other on each host: windows end at the same time everywhere.

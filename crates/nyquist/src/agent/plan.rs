@@ -8,11 +8,13 @@ use super::label_rules::LabelRules;
 use super::server::{Server, ServerKind};
 use crate::args::{AgentArgs, NOT_UNDERSTOOD};
 use crate::failure::Failure;
+use crate::number::grouped;
 use crate::page;
 use crate::printer::Printer;
-use crate::record::linux::recorded_events;
+use crate::record::linux::{allocations, recorded_events};
 use crate::text::one_line;
 use nyquist_download::{Connection, Sender};
+use nyquist_formats::pprof::HEAP_VALUES;
 use nyquist_record::linux::event_names::SampleInterval;
 use nyquist_system::open_regular;
 use std::fs;
@@ -46,6 +48,7 @@ impl Plan {
             return Err(Failure::new("nothing to record is named")
                 .hint("nyquist agent -a, -p PID, --unit UNIT, or a command"));
         }
+        allocations::check(args.alloc, !args.command.is_empty(), "nyquist agent --alloc -- COMMAND")?;
         let mut servers = args.push.iter().map(|text| Server::parse(text)).collect::<Result<Vec<_>, _>>()?;
         if servers.is_empty() && args.to.is_none() {
             servers.extend(Server::of_environment(variable)?);
@@ -93,6 +96,11 @@ impl Plan {
         let events = args.events.requested.iter().map(|requested| &*requested.text).collect::<Vec<_>>();
         if !events.is_empty() {
             lines.push(format!("Makes one of each of these events, too: {}", events.join(", ")));
+        }
+        if args.alloc {
+            let values = HEAP_VALUES.map(|(name, _)| name).join(", ");
+            let sampled = format!("one in {} bytes is sampled", grouped(args.alloc_rate));
+            lines.push(format!("Makes one of each of these values of allocations, too: {values}; {sampled}"));
         }
         lines.extend(args.to.iter().map(|folder| {
             format!("Writes Parquet, schema 1, into {}/date=.../host={}/", folder.display(), self.host)

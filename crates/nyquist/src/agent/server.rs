@@ -2,7 +2,7 @@
 
 use super::headers::Headers;
 use crate::failure::Failure;
-use nyquist_formats::pprof::{PushSeries, series_name, write_service};
+use nyquist_formats::pprof::{PushSeries, series_of_measure, write_service};
 use nyquist_formats::{ProcessLabels, as_named, otlp};
 use nyquist_profile::{ProcessIndex, Profile};
 use std::collections::BTreeMap;
@@ -149,11 +149,10 @@ fn series_of(profile: &Profile, labels: &[ProcessLabels]) -> io::Result<Vec<Payl
     let meta = profile.meta();
     let from = meta.start_time / 1_000_000;
     let until = (meta.start_time + profile.duration() / 1000).div_ceil(1_000_000);
-    let is_cpu_time = meta.measure.is_cpu_time();
-    let cpu = if is_cpu_time { "process_cpu".to_owned() } else { series_name(&meta.measure.name) };
+    let main = series_of_measure(profile);
     let mut payloads = Vec::new();
     for (labels, processes) in by_labels(labels) {
-        for (kind, off_cpu) in [(&*cpu, false), ("off_cpu", true)] {
+        for (kind, off_cpu) in [(&*main, false), ("off_cpu", true)] {
             let is_of = |process: ProcessIndex| processes.binary_search(&process.index()).is_ok();
             for file in write_service(profile, &as_named, &is_of, off_cpu)? {
                 let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::{Converter, LibSource, Options, Shape};
 use nyquist_profile::{LibId, Meta, Profile};
+use nyquist_record::linux::allocations::{AllocationReader, AllocationSummary};
 use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
 use nyquist_record::linux::launch::{RunningChild, SuspendedChild};
 use nyquist_record::linux::wait_stacks::WaitStacks;
@@ -24,6 +25,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+/// The most blocks that are followed until they are freed, and the most stacks that are held for later allocations.
+const MAX_BLOCKS: usize = 1 << 18;
 
 /// How often samples are received.
 const HAND_OVER_EVERY: Duration = Duration::from_secs(1);
@@ -55,24 +59,29 @@ pub(super) struct Losses {
     pub(super) records: u64,
     /// Those of events that the kernel dropped, or that were too many for a profile.
     pub(super) events: u64,
+    /// Blocks that were too many to be followed until they are freed.
+    pub(super) blocks: u64,
 }
 
 impl Losses {
     fn so_far(converter: &Converter) -> Self {
         let occurrences = converter.occurrences();
-        Self { records: converter.statistics().lost, events: occurrences.lost + occurrences.left_out() }
+        let events = occurrences.lost + occurrences.left_out();
+        Self { records: converter.statistics().lost, events, blocks: converter.left_out_blocks() }
     }
 
     fn since(self, before: Self) -> Self {
         Self {
             records: self.records.saturating_sub(before.records),
             events: self.events.saturating_sub(before.events),
+            blocks: self.blocks.saturating_sub(before.blocks),
         }
     }
 
     pub(super) fn add(&mut self, more: Self) {
         self.records += more.records;
         self.events += more.events;
+        self.blocks += more.blocks;
     }
 }
 
@@ -82,6 +91,7 @@ struct Growing {
     zero: Timestamp,
     window: Window,
     waits: Option<WaitStacks>,
+    allocations: Option<AllocationReader>,
     /// The names of the events that were asked for.
     events: Arc<[String]>,
     /// The processes with a sample in this window.
@@ -91,6 +101,16 @@ struct Growing {
     lost: Losses,
 }
 
+/// What a recording leaves when it ends.
+pub(super) struct Remainder {
+    /// The profiles of what was not taken: of the windows that are over, and of the one that the end cuts short.
+    pub(super) taken: Vec<WindowProfile>,
+    /// The reader of allocations, for the next recording of the same command.
+    pub(super) allocations: Option<AllocationReader>,
+    /// What is missing of allocations, if none are recorded any more.
+    pub(super) summary: Option<AllocationSummary>,
+}
+
 impl Session {
     /// Opens the events of a target, and begins to record. The command starts with it. `ended` gets a message when
     /// there is nothing more to record.
@@ -98,7 +118,7 @@ impl Session {
         args: &AgentArgs,
         rate: u32,
         target: RecordingTarget,
-        child: Option<SuspendedChild>,
+        (child, allocations): (Option<SuspendedChild>, Option<AllocationReader>),
         (origins, ended): (Origins, (Sender<M>, M)),
     ) -> Result<(Self, Option<RunningChild>), Failure> {
         let loses_privileges = child.as_ref().and_then(SuspendedChild::loses_privileges);
@@ -117,6 +137,7 @@ impl Session {
             }),
             zero,
             window,
+            allocations,
             waits: waits.map_err(|error| Failure::because("cannot record where threads wait", &error))?,
             events: requested_names(&options.events).collect(),
             sampled: HashSet::new(),
@@ -138,6 +159,11 @@ impl Session {
         Ok((Self { outcome, growing, stop, thread }, running))
     }
 
+    /// Whether allocations are recorded.
+    pub(super) fn records_allocations(&self) -> bool {
+        self.lock().allocations.is_some()
+    }
+
     /// How long it takes until the current window is complete.
     pub(super) fn left(&self) -> Duration {
         self.lock().window.left(now())
@@ -148,14 +174,18 @@ impl Session {
         self.lock().take(Some(every))
     }
 
-    /// Ends the recording, and returns the profiles of what was not taken: of the windows that are over, and of the one
-    /// that the end cuts short.
-    pub(super) fn finish(self, every: Duration) -> Vec<WindowProfile> {
+    /// Ends the recording. `is_last`: whether no other follows that records allocations.
+    pub(super) fn finish(self, every: Duration, is_last: bool) -> Remainder {
         self.stop.stop();
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }
         let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let allocations = growing.allocations.take();
+        let (allocations, summary) = match allocations {
+            Some(reader) if is_last => (None, Some(growing.finish_allocations(reader))),
+            allocations => (allocations, None),
+        };
         let end = now();
         let mut taken = Vec::new();
         while growing.window.end < end {
@@ -163,7 +193,7 @@ impl Session {
         }
         growing.window.end = end;
         taken.push(growing.take(None));
-        taken
+        Remainder { taken, allocations, summary }
     }
 
     fn lock(&self) -> MutexGuard<'_, Growing> {
@@ -202,6 +232,7 @@ fn converter_options(args: &AgentArgs, outcome: &RecordingOutcome, zero: Timesta
         side_files: memory::side_files(args.symbols.max_memory),
         kernel_symbols: functions_of_waits(outcome),
         targets: delegates::targets().clone(),
+        max_blocks: Some(MAX_BLOCKS),
         ..Options::new(zero, meta)
     };
     if outcome.counts_cycles() { options.of_cycles() } else { options }
@@ -220,27 +251,48 @@ impl Growing {
             }
             self.converter.push(event);
         }
-        self.collect_waits();
+        self.collect();
         // What is later belongs to the next window.
         self.converter.advance(complete_before.min(self.window.end));
     }
 
-    fn collect_waits(&mut self) {
+    /// Adds what is recorded besides.
+    fn collect(&mut self) {
         let mut events = Vec::new();
         if let Some(waits) = &mut self.waits {
             waits.collect(&mut events);
         }
+        if let Some(allocations) = &mut self.allocations {
+            allocations.collect(&mut events);
+        }
+        self.push_all(events);
+    }
+
+    fn push_all(&mut self, events: Vec<Event>) {
         for event in events {
             self.converter.push(event);
         }
     }
 
+    /// Adds the last allocations, and what is left.
+    fn finish_allocations(&mut self, reader: AllocationReader) -> AllocationSummary {
+        let mut events = Vec::new();
+        let summary = reader.finish(&mut events);
+        self.push_all(events);
+        summary
+    }
+
     fn take(&mut self, every: Option<Duration>) -> WindowProfile {
         let window = self.window;
-        self.collect_waits();
+        self.collect();
         self.converter.advance(window.end);
         let (profile, sources) = (self.converter.snapshot(), self.converter.lib_sources());
         self.converter.evict(window.end);
+        if let Some(allocations) = &self.allocations {
+            let mut events = Vec::new();
+            allocations.contents_after_losses(&mut events);
+            self.push_all(events);
+        }
         self.sampled.clear();
         let lost = Losses::so_far(&self.converter);
         let lost_before = std::mem::replace(&mut self.lost, lost);

@@ -19,10 +19,12 @@ use std::time::Duration;
   nyquist agent -a --push otlp+http://collector:4318    To a collector of OpenTelemetry
   nyquist agent -a --to profiles/                       Parquet files, by date and host
   nyquist agent --to profiles/ -- ./server              One program
+  nyquist agent --alloc --to profiles/ -- ./server      And where it allocates memory
   nyquist agent -a -e page-faults -c 100 --to p/        And one of 100 page faults
 
 SIGHUP reads the configuration again. SIGTERM sends what is there and ends within five seconds."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct AgentArgs {
     /// Record the whole machine
     #[arg(short, long, conflicts_with_all = ["pid", "unit", "command"])]
@@ -43,6 +45,12 @@ pub(crate) struct AgentArgs {
     pub(crate) off_cpu: bool,
     #[command(flatten)]
     pub(crate) events: EventArgs,
+    /// Also record where the command and its children allocate memory, and what they hold at the end of each profile
+    #[arg(long)]
+    pub(crate) alloc: bool,
+    /// Take one sample per BYTES that are allocated, on average (1: record each allocation)
+    #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
+    pub(crate) alloc_rate: u64,
     /// Length of each profile, in seconds; profiles begin at whole multiples of it
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = interval)]
     pub(crate) every: Duration,
@@ -140,6 +148,7 @@ mod tests {
     #[test]
     fn one_thing_is_recorded() {
         assert!(agent(&["-a", "-p", "1"]).is_err() && agent(&["--unit", "a.service", "ls"]).is_err());
+        assert!(agent(&["--alloc-rate", "1", "ls"]).is_err() && agent(&["--alloc", "ls"]).unwrap().alloc);
         assert!(agent(&["-a", "--every", "0"]).is_err() && agent(&["-a", "--label", "x"]).is_err());
         assert_eq!(
             agent(&["--to", "d", "--", "A=1", "./app", "-a"]).unwrap().command,

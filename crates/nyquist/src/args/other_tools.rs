@@ -18,6 +18,15 @@ const fn option(
     OtherOption { commands, typed, advice }
 }
 
+/// What records kernel code.
+const KERNEL_CODE: &str = if cfg!(target_os = "linux") {
+    "kernel code is recorded as root: sudo nyquist record"
+} else if cfg!(windows) {
+    "kernel code is recorded by --backend etw, as an administrator"
+} else {
+    "kernel code is not recorded on this system"
+};
+
 const OPTIONS: &[OtherOption] = &[
     // perf
     option(
@@ -84,7 +93,7 @@ const OPTIONS: &[OtherOption] = &[
     option(READING, &["--diff_base", "--base"], "two profiles are compared by nyquist diff BEFORE AFTER"),
     option(READING, &["--cum"], "the order by total time: --sort total"),
     // cargo-flamegraph
-    option(&["record", "flamegraph"], &["--root"], "kernel code is recorded as root: sudo nyquist record"),
+    option(&["record", "flamegraph"], &["--root"], KERNEL_CODE),
     option(
         &["record", "flamegraph"],
         &["--open"],

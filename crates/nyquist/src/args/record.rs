@@ -15,19 +15,38 @@ use std::time::Duration;
 /// How many seconds a recording can be given.
 const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 
+/// The example of the whole machine, as this system records it.
+#[cfg(target_os = "linux")]
+macro_rules! whole_machine {
+    () => {
+        "  sudo nyquist record -a -d 10              The whole machine\n"
+    };
+}
+#[cfg(windows)]
+macro_rules! whole_machine {
+    () => {
+        "  nyquist record -a -d 10                   The whole machine, in a terminal of an administrator\n"
+    };
+}
+#[cfg(not(any(target_os = "linux", windows)))]
+macro_rules! whole_machine {
+    () => {
+        ""
+    };
+}
+
 /// `nyquist record`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
        nyquist record [OPTIONS] -p PID,...|--name NAME,... [COMMAND [ARGS...]]
        nyquist record [OPTIONS] -a|--cgroup PATH [COMMAND [ARGS...]]")]
-#[command(after_help = "Examples:
+#[command(after_help = concat!("Examples:
   nyquist record ./app --its-own options    Record, save and open the profile
   nyquist record -s -o app.svg ./app        Save only, as a flame graph
   nyquist record -p 4711 -d 10              Ten seconds of a running process
   nyquist record --off-cpu ./server         Also where threads wait
   nyquist record -e page-faults ./app       Also page faults, each with its stack
-  sudo nyquist record -a -d 10              The whole machine
-
+", whole_machine!(), "
 The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
 was not found and 126 where it could not be run. Of processes that ran before it is 0.
 
@@ -35,7 +54,7 @@ A command beside -p, --name, -a or --cgroup says how long to record, as in `nyqu
 recorded only if it is among what they name.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
-the command. SIGTERM is passed on to the command and the profile is saved.")]
+the command. SIGTERM is passed on to the command and the profile is saved."))]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread

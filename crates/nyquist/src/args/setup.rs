@@ -2,14 +2,24 @@
 
 use clap::Args;
 
-/// `nyquist setup`
-#[derive(Clone, Copy, Debug, Args)]
-#[command(after_help = "Examples:
+/// Examples of what this system has.
+const EXAMPLES: &str = if cfg!(target_os = "linux") {
+    "Examples:
   nyquist setup --user                 Install completions and man pages below your home folder
   nyquist setup --dry-run              Show what would be changed
   sudo nyquist setup                   Allow recording with kernel code to everybody, until reboot
   sudo nyquist setup --lasting         The same for good
-  sudo nyquist setup --capabilities    Leave the machine as it is: give this program the privileges")]
+  sudo nyquist setup --capabilities    Leave the machine as it is: give this program the privileges"
+} else {
+    "Examples:
+  nyquist setup --user                 Install completions and man pages below your home folder
+  nyquist setup --dry-run              Show what would be changed
+  nyquist setup                        Sign this program, so that it may record others"
+};
+
+/// `nyquist setup`
+#[derive(Clone, Copy, Debug, Args)]
+#[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct SetupArgs {
     /// Keep the settings across reboots, in /etc/sysctl.d/60-nyquist.conf

@@ -2,6 +2,8 @@
 //! here, by the same names. Nothing here needs the rest of the command, but the message of a failure.
 
 pub(crate) mod abilities;
+#[cfg(any(windows, test))]
+pub(crate) mod elevation;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
 #[cfg(target_os = "macos")]

@@ -115,7 +115,7 @@ pub(super) fn agent<'a>(
     call.args(&["--"]).path(&test.workload(workload)).args(&[milliseconds])
 }
 
-fn takes_all() -> Result<Receiver, Stop> {
+pub(super) fn takes_all() -> Result<Receiver, Stop> {
     Ok(Receiver::start(|_, _| Reply::Status(200, ""))?)
 }
 
@@ -133,6 +133,11 @@ fn bodies(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<String>, Stop> 
 /// The profiles that a receiver of OpenTelemetry's got, which are what the protocol asks for.
 pub(super) fn decoded(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<Value>, Stop> {
     python(test, CHECK, &bodies(test, receiver)?, &[DEFINITIONS, PROTOBUF])
+}
+
+/// The series that a server of Pyroscope's got, with the paths of their files.
+pub(super) fn series(test: &Context<'_>, receiver: &Receiver) -> Result<Vec<Value>, Stop> {
+    python(test, SERIES, &bodies(test, receiver)?, &[])
 }
 
 fn python(
@@ -203,7 +208,7 @@ fn pushes(test: &Context<'_>) -> Verdict {
         expect_eq("the path", &*request.path, "/push.v1.PusherService/Push")?;
         expect_eq("the authentication", request.header("authorization"), Some("Basic bWU6c2VjcmV0"))?;
     }
-    let series = python(test, SERIES, &bodies(test, &receiver)?, &[])?;
+    let series = series(test, &receiver)?;
     for series in &series {
         expect_eq("the name", series["labels"]["__name__"].as_str(), Some("process_cpu"))?;
         expect(series["labels"]["service_name"].as_str().is_some(), format_args!("no service: {series}"))?;

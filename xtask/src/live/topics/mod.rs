@@ -5,6 +5,7 @@
 
 mod aarch64;
 mod agent;
+mod agent_allocations;
 mod agent_failures;
 mod agent_targets;
 mod agents;
@@ -185,6 +186,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic("other_pages", &[AsStarted], other_pages::TESTS),
     topic("tables", &[AsStarted], tables::TESTS),
     topic("agent", &[AsStarted, Root, PlainUser], agent::TESTS),
+    topic("agent_allocations", &[AsStarted, PlainUser], agent_allocations::TESTS),
     topic("agent_failures", &[AsStarted, Root], agent_failures::TESTS),
     topic("agent_targets", &[AsStarted, Root, PlainUser], agent_targets::TESTS),
     topic("fleet", &[AsStarted], fleet::TESTS),

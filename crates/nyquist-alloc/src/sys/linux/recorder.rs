@@ -8,16 +8,12 @@ use super::process;
 use super::shared::{SharedFile, kind_and_len};
 use super::stack;
 use super::thread::{self, ThreadState};
-use crate::protocol::{MAX_STACK, record};
+use crate::protocol::{MAX_HASHED_RATE, MAX_STACK, record};
 
 pub(in crate::sys) use super::process::is_off;
 
 /// A thread adds what it has allocated and freed to the process's sum when the difference is as large, at the latest.
 const MAX_ADD_FROM: u64 = 64 << 10;
-
-/// Where samples are further apart than this, each has the copy of its stack: finding out that it is known would cost
-/// more than the copy.
-const MAX_HASHED_RATE: u64 = 16 << 10;
 
 /// A block that is about to be freed.
 #[derive(Clone, Copy)]

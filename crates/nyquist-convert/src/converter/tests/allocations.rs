@@ -60,6 +60,53 @@ fn allocations_have_measures_by_stack() {
     );
 }
 
+/// What each measure has at each stack, in the profile so far.
+fn so_far(converter: &Converter) -> impl Fn(&str) -> Vec<String> + use<> {
+    let profile = converter.snapshot();
+    move |event| {
+        let measured = profile.clone().with_event_as_samples(event);
+        measured.map(|measured| summed(&folded(&measured))).unwrap_or_default()
+    }
+}
+
+#[test]
+fn each_window_has_its_allocations() {
+    let free = |address| {
+        EventKind::Free(Free { heap: HeapId(1), pid: Pid(1), tid: Tid(1), address, number: address })
+    };
+    let mut converter = shaped(Shape { reuse_threads: true, ..Shape::default() });
+    converter.push(at(0, name(1, 1, "app", true)));
+    converter.push(at(1, sample(1, 1, None, &[0x90])));
+    converter.push(at(2, allocation((1, 1), 1, 100, (0, &[0x20, 0x10]))));
+    converter.push(at(3, allocation((1, 1), 2, 30, (7, &[0x30, 0x10]))));
+    converter.push(at(4, allocation((1, 1), 3, 5, (0, &[0x40]))));
+    converter.push(at(5, free(3)));
+    converter.advance(Timestamp(10 * MS));
+    let first = so_far(&converter);
+    assert_eq!(first("total"), ["0x3f 5", "0xf;0x1f 100", "0xf;0x2f 30"]);
+    assert_eq!(first("live"), ["0xf;0x1f 100", "0xf;0x2f 30"]);
+    converter.evict(Timestamp(10 * MS));
+    // A stack that only the first window had comes back by its number, and none has another's name.
+    converter.push(at(11, sample(1, 1, None, &[0x91])));
+    converter.push(at(12, free(1)));
+    converter.push(at(13, allocation((1, 1), 4, 8, (7, &[]))));
+    converter.push(at(14, allocation((1, 1), 5, 1, (0, &[0x50]))));
+    converter.advance(Timestamp(20 * MS));
+    let second = so_far(&converter);
+    assert_eq!(second("total"), ["0x4f 1", "0xf;0x2f 8"]);
+    assert_eq!(second("live"), ["0x4f 1", "0xf;0x2f 38"]);
+    assert_eq!(second("live-blocks"), ["0x4f 1", "0xf;0x2f 2"]);
+    converter.evict(Timestamp(20 * MS));
+    // The process ends: what it has is live in the window of its end, and not later.
+    converter.push(at(25, EventKind::Exit { pid: Pid(1), tid: Tid(1) }));
+    converter.advance(Timestamp(30 * MS));
+    let third = so_far(&converter);
+    assert_eq!((third("total"), third("live")), (vec![], vec!["0x4f 1".into(), "0xf;0x2f 38".into()]));
+    converter.evict(Timestamp(30 * MS));
+    assert!(so_far(&converter)("live").is_empty());
+    assert_eq!(converter.left_out_blocks(), 0);
+}
+
 #[test]
 fn a_stack_can_be_named_by_its_number() {
     let of = measured(

@@ -36,6 +36,8 @@ pub(super) struct AllocationFile {
     is_readable: bool,
     pub(super) lost_allocations: u64,
     pub(super) lost_frees: u64,
+    /// How many of them were lost when it was last asked.
+    noted_lost_frees: u64,
 }
 
 /// Why a file is not read.
@@ -74,6 +76,7 @@ impl AllocationFile {
             is_readable: true,
             lost_allocations: 0,
             lost_frees: 0,
+            noted_lost_frees: 0,
         })
     }
 
@@ -109,6 +112,11 @@ impl AllocationFile {
             memory = memory_of(fresh - left, events.len() - before);
         }
         Ok(memory)
+    }
+
+    /// Whether records of frees were lost since the last call.
+    pub(super) fn has_lost_frees(&mut self) -> bool {
+        std::mem::replace(&mut self.noted_lost_frees, self.lost_frees) != self.lost_frees
     }
 
     /// Whether records were not read.
@@ -153,6 +161,8 @@ impl AllocationFile {
         if self.distance <= 1 || !self.is_readable {
             return None;
         }
+        // An address is in the table before its record has a time. What comes while the table is read is later.
+        let time = now();
         let mut table = vec![0; TABLE_ENTRIES * 8];
         self.file.read_exact_at(&mut table, TABLE as u64).ok()?;
         let words = table.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
@@ -161,7 +171,7 @@ impl AllocationFile {
         addresses.shrink_to_fit();
         let count = addresses.len();
         let contents = HeapContents { heap: self.heap, addresses };
-        Some((Event { time: now(), cpu: None, kind: EventKind::HeapContents(Box::new(contents)) }, count))
+        Some((Event { time, cpu: None, kind: EventKind::HeapContents(Box::new(contents)) }, count))
     }
 }
 
@@ -242,6 +252,16 @@ pub(super) mod tests {
         let mut reader = opened(&shorter);
         shorter.set_len(100).unwrap();
         assert_eq!(reader.read(&mut Ids::new(), &mut Vec::new(), 80), 0);
+    }
+
+    #[test]
+    fn lost_frees_are_noted_once() {
+        let file = made(0);
+        let mut reader = opened(&file);
+        assert!(!reader.has_lost_frees());
+        put(&file, header::LOST_FREES, 3);
+        reader.read(&mut Ids::new(), &mut Vec::new(), 1);
+        assert!(reader.has_lost_frees() && !reader.has_lost_frees());
     }
 
     #[test]

@@ -85,6 +85,20 @@ impl AllocationFiles {
         self.waiting = 0;
     }
 
+    /// Adds what is left of each heap of which records of frees were lost since the last call.
+    pub(super) fn contents_after_losses(&mut self, events: &mut Vec<Event>) {
+        let mut live = 0;
+        for file in &mut self.files {
+            if live <= MAX_LIVE
+                && file.has_lost_frees()
+                && let Some((event, count)) = file.contents()
+            {
+                live += count;
+                events.push(event);
+            }
+        }
+    }
+
     /// Adds what is left of each heap.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> AllocationSummary {
         let (mut live, mut left_out) = (0, 0);

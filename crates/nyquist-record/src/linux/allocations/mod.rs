@@ -21,7 +21,7 @@ use super::background_reader::{BackgroundReader, ReadInBackground};
 use super::markers::folder::MarkerFolder;
 
 pub use files::AllocationSummary;
-pub use nyquist_alloc::protocol::DEFAULT_RATE;
+pub use nyquist_alloc::protocol::{DEFAULT_RATE, MAX_HASHED_RATE};
 pub use preload::{LibraryError, PreloadedLibrary};
 pub use program::{AllocationMethod, NoAllocations, allocation_method};
 
@@ -57,6 +57,12 @@ impl AllocationReader {
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let folder = self.folder().into();
         vec![(FOLDER_VARIABLE.into(), folder), (RATE_VARIABLE.into(), self.rate.to_string().into())]
+    }
+
+    /// Appends which blocks each program has not freed that has lost records of frees since the last call, so that these
+    /// blocks are not live for ever. Nothing where each allocation is recorded.
+    pub fn contents_after_losses(&self, events: &mut Vec<Event>) {
+        self.reader.lock().files.contents_after_losses(events);
     }
 
     /// Appends the remaining allocations when the recording has ended, and what is left of each heap.

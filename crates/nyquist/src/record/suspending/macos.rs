@@ -3,6 +3,7 @@
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
 use crate::system::NAME;
+use crate::system::recorder::backend::OpenError;
 use nyquist_record::macos::{Options, RecordingTarget};
 use std::time::Duration;
 
@@ -20,6 +21,11 @@ pub(crate) fn needs_events(option: &str) -> Failure {
 /// Refuses ways to sample that are not there.
 pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     if args.backend == Backend::Etw { Err(needs_events("--backend etw")) } else { Ok(()) }
+}
+
+/// The hint with a line that runs this command with more rights: none are missing for what is recorded here.
+pub(crate) fn as_administrator(_error: &OpenError) -> Option<String> {
+    None
 }
 
 /// Whether all of the machine is recorded.

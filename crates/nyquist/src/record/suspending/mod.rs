@@ -204,5 +204,6 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+    let hints = error.advice().into_iter().chain(sampling::as_administrator(error));
+    hints.fold(Failure::new(error.to_string()), Failure::hint)
 }

@@ -2,6 +2,8 @@
 
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
+use crate::system::elevation::powershell_line;
+use crate::system::recorder::backend::OpenError;
 use nyquist_record::windows::{Options, RecordingTarget, SamplingMethod};
 use std::time::Duration;
 
@@ -29,6 +31,18 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
         .hint("leave out --stack-size"));
     }
     Ok(())
+}
+
+/// The hint with the line that runs this command as an administrator, if it works then.
+pub(crate) fn as_administrator(error: &OpenError) -> Option<String> {
+    if !error.needs_administrator() {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let folder = std::env::current_dir().ok()?;
+    let line = powershell_line(&program, &arguments, &folder)?;
+    Some(format!("or paste this into PowerShell, which asks for the rights: {line}"))
 }
 
 /// The target if it is all of the machine.
