@@ -289,10 +289,18 @@ impl Heaps {
         true
     }
 
-    /// All groups, by their first allocation.
+    /// All groups, by their first allocation. No more allocations follow.
     pub(crate) fn finish(&mut self) -> Vec<AllocatedGroup> {
+        let groups = self.so_far();
+        self.groups = Vec::new();
+        groups
+    }
+
+    /// The groups so far, by their first allocation.
+    pub(crate) fn so_far(&self) -> Vec<AllocatedGroup> {
         let heaps = &self.by_id;
-        let finished = |mut group: Group| {
+        let finished = |group: &Group| {
+            let mut group = group.clone();
             group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
             let HeapSums { total, live, peak, temporary, .. } = group.sums;
             let GroupKey { row, stack, end, .. } = group.key;
@@ -308,7 +316,7 @@ impl Heaps {
                 temporary,
             }
         };
-        let groups = std::mem::take(&mut self.groups).into_iter().map(finished);
+        let groups = self.groups.iter().map(finished);
         // All blocks of a group may have been freed.
         let mut groups: Vec<_> = groups.filter(|group| group.total.blocks > 0.0).collect();
         groups.sort_by_key(|group| group.first);

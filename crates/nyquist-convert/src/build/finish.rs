@@ -4,6 +4,7 @@ use super::counters::drop_idle;
 use super::markers;
 use super::row_names::{name_main_threads, name_process};
 use super::sink::ProfileSink;
+use crate::account::heap::AllocatedGroup;
 use crate::event::Timestamp;
 use crate::processes::state::ProcessState;
 use crate::statistics::Statistics;
@@ -15,14 +16,16 @@ use rustc_hash::FxHashSet;
 const BEYOND_LAST: u64 = 1_000;
 
 impl ProfileSink {
-    /// The profile so far.
+    /// The profile so far, with these allocations.
     pub(crate) fn snapshot(
         &self,
         processes: &ProcessState,
         statistics: &Statistics,
         last_time: Timestamp,
+        allocations: &[AllocatedGroup],
     ) -> Profile {
-        self.named_builder(self.builder.clone(), processes, statistics, last_time).finish()
+        let builder = self.with_allocations(self.builder.clone(), allocations);
+        self.named_builder(builder, processes, statistics, last_time).finish()
     }
 
     /// The profile, which gets nothing more.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const MAX_CATEGORIES: usize = 128;
 
 /// The profile's entries for markers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Markers {
     schemas: FxHashMap<Arc<MarkerSchema>, MarkerSchemaId>,
     /// How many kinds of markers have requested each name.

@@ -58,8 +58,7 @@ impl Pipeline {
 
     /// Adds the allocations to the profile.
     pub(super) fn show_allocations(&mut self) {
-        for group in self.heaps.finish() {
-            self.sink.add_allocations(&group);
-        }
+        let groups = self.heaps.finish();
+        self.sink.add_allocations(&groups);
     }
 }

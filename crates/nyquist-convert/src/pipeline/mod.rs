@@ -251,7 +251,7 @@ impl Pipeline {
 
     /// The profile so far.
     pub(crate) fn snapshot(&self) -> Profile {
-        self.sink.snapshot(&self.processes, &self.statistics(), self.last_time)
+        self.sink.snapshot(&self.processes, &self.statistics(), self.last_time, &self.heaps.so_far())
     }
 
     /// The tables of the profile so far.

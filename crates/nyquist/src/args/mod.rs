@@ -68,7 +68,7 @@ pub(crate) use spool::SpoolArgs;
 pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
-pub(crate) use top::TopArgs;
+pub(crate) use top::{TopArgs, TopEvent};
 #[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;

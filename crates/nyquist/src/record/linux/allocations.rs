@@ -8,7 +8,7 @@ use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::Converter;
 use nyquist_record::linux::allocations::{
-    AllocationMethod, AllocationReader, NoAllocations, PreloadedLibrary, allocation_method,
+    AllocationMethod, AllocationReader, AllocationSummary, NoAllocations, PreloadedLibrary, allocation_method,
 };
 use nyquist_record::linux::{Command, Credentials};
 use std::env;
@@ -18,15 +18,15 @@ use std::path::Path;
 /// The variable of the loader with the libraries that it loads first.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Fails if allocations are requested of what runs already.
-pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
-    if !args.alloc || (args.target.is_command() && !args.command.is_empty()) {
+/// Fails if allocations are requested of what runs already. The hint is a command that works.
+pub(crate) fn check(is_requested: bool, starts_command: bool, works: &'static str) -> Result<(), Failure> {
+    if !is_requested || starts_command {
         return Ok(());
     }
     Err(Failure::new(
         "allocations are recorded of programs that are started, and not of those that run already",
     )
-    .hint("nyquist record --alloc COMMAND"))
+    .hint(works))
 }
 
 /// Prepares a command for recording its allocations. Where that cannot be done, a warning says why, and the
@@ -40,43 +40,53 @@ pub(super) fn listen(
     if !args.alloc {
         return None;
     }
-    match prepare(args, command, user) {
-        Ok((reader, method)) => {
-            printer.say(format_args!("{}", begun(method, args.alloc_rate)));
+    match begin(args.alloc_rate, command, user) {
+        Ok((reader, how)) => {
+            printer.say(format_args!("{how}: `report --event live` shows what is left"));
             Some(reader)
         }
-        Err(reason) => {
-            printer.warn(format_args!("allocations are not recorded: {reason}"));
+        Err(refusal) => {
+            printer.warn(refusal);
             None
         }
     }
 }
 
-/// The sentence that says how allocations are recorded.
-fn begun(method: AllocationMethod, rate: u64) -> String {
+/// Prepares a command for recording its allocations, of which one in `rate` bytes is sampled. Returns the reader and a
+/// sentence that says how they are recorded, or one that says why they are not.
+pub(crate) fn begin(
+    rate: u64,
+    command: &mut Command,
+    user: Option<&Credentials>,
+) -> Result<(AllocationReader, String), String> {
+    let begun = prepare(rate, command, user);
+    begun
+        .map(|(reader, method)| (reader, how_recorded(method, rate)))
+        .map_err(|reason| format!("allocations are not recorded: {reason}"))
+}
+
+/// How allocations are recorded.
+fn how_recorded(method: AllocationMethod, rate: u64) -> String {
     let by = match method {
         AllocationMethod::Preloaded => "a library that is preloaded into the program",
         AllocationMethod::Wrapped => "the program's own allocator, which is wrapped",
     };
     if rate <= 1 {
-        format!("Recording each allocation by {by}: `report --event live` shows what is left")
+        format!("Recording each allocation by {by}")
     } else {
-        format!(
-            "Recording allocations by {by}, one in {} bytes: `report --event live` shows what is left",
-            grouped(rate)
-        )
+        format!("Recording allocations by {by}, one in {} bytes", grouped(rate))
     }
 }
 
 /// Starts reading, and gives the command its variables.
 fn prepare(
-    args: &RecordArgs,
+    rate: u64,
     command: &mut Command,
     user: Option<&Credentials>,
 ) -> Result<(AllocationReader, AllocationMethod), String> {
     let method = allocation_method(command).map_err(|reason| format!("{reason}; {}", what_works(&reason)))?;
     let owner = user.map(|user| (user.uid, user.gid));
-    let reader = AllocationReader::for_command(owner, args.alloc_rate)
+    let reader = AllocationReader::for_command(owner, rate)
         .map_err(|error| format!("no folder can be made for them: {error}"))?;
     let library = match method {
         AllocationMethod::Preloaded => Some(place(&reader.folder())?),
@@ -134,29 +144,36 @@ pub(super) fn finish(reader: AllocationReader, converter: &mut Converter, printe
     for event in events {
         converter.push(event);
     }
+    losses(&summary).into_iter().for_each(|sentence| printer.warn(sentence));
+}
+
+/// What of the allocations was not recorded, in sentences.
+pub(crate) fn losses(summary: &AllocationSummary) -> Vec<String> {
+    let mut sentences = Vec::new();
     if summary.without_space > 0 {
         let programs = counted(summary.without_space, "program");
-        printer.warn(format_args!(
+        sentences.push(format!(
             "allocations of {programs} are not recorded: there was no space for the records (/dev/shm is full, or \
              files may not be as long: `ulimit -f`)"
         ));
     } else if summary.processes == 0 {
-        printer.warn(format_args!(
-            "no allocations were recorded: the program has allocated less than the distance of samples (--alloc-rate), \
-             or what starts it has removed LD_PRELOAD from its environment"
-        ));
+        sentences.push(
+            "no allocations were recorded: the program has allocated less than the distance of samples \
+             (--alloc-rate), or what starts it has removed LD_PRELOAD from its environment"
+                .to_owned(),
+        );
     }
     if summary.lost_allocations > 0 {
         let lost = counted(summary.lost_allocations, "sampled allocation");
-        printer
-            .warn(format_args!("lost: {lost}, because they came faster than they were read (--alloc-rate)"));
+        sentences.push(format!("lost: {lost}, because they came faster than they were read (--alloc-rate)"));
     }
     if summary.lost_frees > 0 {
         let lost = counted(summary.lost_frees, "free");
-        printer.warn(format_args!("not recorded in time: {lost}; these blocks count as live for too long"));
+        sentences.push(format!("not recorded in time: {lost}; these blocks count as live for too long"));
     }
     if summary.unreadable > 0 {
         let records = counted(summary.unreadable, "record");
-        printer.warn(format_args!("{records} of allocations could not be understood"));
+        sentences.push(format!("{records} of allocations could not be understood"));
     }
+    sentences
 }

@@ -1,6 +1,6 @@
 //! Recording on Linux: launch or attach, sample, and convert.
 
-mod allocations;
+pub(crate) mod allocations;
 mod attached;
 mod companions;
 pub(crate) mod event_failure;
@@ -51,7 +51,8 @@ impl<'a> Plan<'a> {
     /// Checks what the options ask for.
     pub(crate) fn of(args: &'a RecordArgs, save_signal: Option<SaveSignal>) -> Result<Self, Failure> {
         // Before anything is started.
-        allocations::check(args)?;
+        let starts_command = args.target.is_command() && !args.command.is_empty();
+        allocations::check(args.alloc, starts_command, "nyquist record --alloc COMMAND")?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
         let events = recorded_events(&args.events, &args.presentation.symbols, args.rate, args.off_cpu)?;
