@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::allocations::KNOWN;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq, skip};
+use super::invocation::Finished;
 use super::recorded::Recorded;
 use super::test::Test;
 
@@ -19,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_diff_of_allocations_is_exact", diff),
     Test::new("who_calls_operator_new_allocates", of_cpp),
     Test::new("who_calls_rusts_allocator_allocates", of_rust),
+    Test::new("files_of_other_tools_have_the_same_sites", imported),
 ];
 
 /// The events, in the order of the sums of [`KNOWN`].
@@ -191,6 +194,46 @@ fn of_cpp(test: &Context<'_>) -> Verdict {
             **bytes > 0.0 && (name.starts_with("operator new") || name.contains(">::allocate"))
         });
         expect(passing.is_none(), format_args!("at {level}, {passing:?} has bytes of its own"))?;
+    }
+    Ok(())
+}
+
+/// heaptrack's file has `operator new` as the innermost function, and DHAT's has what it has in its place.
+fn imported(test: &Context<'_>) -> Verdict {
+    let Some(program) = compiled(test, &["g++", "-g", "-O2"], ("allocates.cpp", CPP))? else {
+        return skip("there is no g++");
+    };
+    let [of_heaptrack, of_dhat] = ["heaptrack", "dhat.out"].map(|name| test.path(name).display().to_string());
+    let heaptrack = test.program("heaptrack").args(&["-o", &of_heaptrack, &program]).run();
+    if heaptrack.and_then(Finished::succeeded).is_err() {
+        return skip("there is no heaptrack");
+    }
+    let compressed = ["zst", "gz"].map(|ending| format!("{of_heaptrack}.{ending}"));
+    let of_heaptrack =
+        compressed.iter().find(|file| Path::new(file).exists()).context("heaptrack wrote nothing")?;
+    let option = format!("--dhat-out-file={of_dhat}");
+    let valgrind = test.program("valgrind").args(&["--tool=dhat", &option, &program]).run();
+    if valgrind.and_then(Finished::succeeded).is_err() {
+        return skip("there is no valgrind");
+    }
+    for file in [of_heaptrack, &of_dhat] {
+        for command in ["report", "query"] {
+            let ask = if command == "query" { &["query", "functions"][..] } else { &["report"] };
+            let call = test.nyquist(ask).args(&["--json", "--limit", "0", "--event", "total", file]);
+            let json: Value = serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?;
+            let found = sums(json["functions"].as_array().into_iter().flatten(), "self");
+            for (function, bytes) in [("makes()", 1e5), ("makes_array()", 5e4)] {
+                expect_eq(
+                    &format!("{command}: {function} in {file}"),
+                    found.get(function).copied(),
+                    Some(bytes),
+                )?;
+            }
+            let passing = found.iter().find(|(name, bytes)| {
+                **bytes > 0.0 && (name.starts_with("operator new") || name.contains("alloc"))
+            });
+            expect(passing.is_none(), format_args!("{command}: {passing:?} has bytes of its own in {file}"))?;
+        }
     }
     Ok(())
 }
