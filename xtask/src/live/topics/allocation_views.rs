@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::allocations::KNOWN;
+use super::browser::Page;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq, skip};
 use super::invocation::Finished;
@@ -22,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("who_calls_operator_new_allocates", of_cpp),
     Test::new("who_calls_rusts_allocator_allocates", of_rust),
     Test::new("files_of_other_tools_have_the_same_sites", imported),
+    Test::new("the_track_of_live_bytes_has_its_peak", track_of_peak),
 ];
 
 /// The events, in the order of the sums of [`KNOWN`].
@@ -217,11 +219,13 @@ fn imported(test: &Context<'_>) -> Verdict {
         return skip("there is no valgrind");
     }
     for file in [of_heaptrack, &of_dhat] {
-        for command in ["report", "query"] {
-            let ask = if command == "query" { &["query", "functions"][..] } else { &["report"] };
-            let call = test.nyquist(ask).args(&["--json", "--limit", "0", "--event", "total", file]);
+        let report = ["report", file, "--limit", "0", "--event", "total", "--json"];
+        let query = ["query", file, "functions", "--limit", "10000", "--event", "total", "--json"];
+        for (command, call) in [("report", &report[..]), ("query", &query)] {
+            let call = test.nyquist(call);
             let json: Value = serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?;
-            let found = sums(json["functions"].as_array().into_iter().flatten(), "self");
+            // Weights are counted in the largest unit that all of them have in common.
+            let found = sums(json["functions"].as_array().into_iter().flatten(), "self_amount");
             for (function, bytes) in [("makes()", 1e5), ("makes_array()", 5e4)] {
                 expect_eq(
                     &format!("{command}: {function} in {file}"),
@@ -251,6 +255,41 @@ fn of_rust(test: &Context<'_>) -> Verdict {
             first.contains("boxed") || first.ends_with("makes"),
             format_args!("{options:?}: {first} has most bytes"),
         )?;
+    }
+    Ok(())
+}
+
+/// What the viewer's page says of the track of live bytes: its text for screen readers, and where its mark is, in per
+/// cent of the width.
+const TRACK: &str = "(() => {
+  const toggle = document.querySelector('.counter-toggle');
+  if (toggle && toggle.getAttribute('aria-expanded') === 'false') toggle.click();
+  const row = [...document.querySelectorAll('.counter')].find((one) => one.getAttribute('aria-label').startsWith('Allocated'));
+  const mark = row?.querySelector('.counter-peak');
+  if (!mark || mark.hidden || mark.getBoundingClientRect().height === 0) return null;
+  return { label: row.getAttribute('aria-label'), left: parseFloat(mark.style.left), rows: document.querySelectorAll('.counter').length };
+})()";
+
+/// The program has 10 MB when it has most, and 2 MB before and after.
+fn track_of_peak(test: &Context<'_>) -> Verdict {
+    let recorded = recorded(test, "1")?;
+    let peak =
+        test.nyquist(&["report", "--json", "--event", "peak"]).path(&recorded.path).run()?.succeeded()?;
+    let peak: Value = serde_json::from_str(&peak.stdout_text())?;
+    let peak = peak["weight"].as_f64().context("no sum of the peak")? / 1048576.0;
+    let file = test.path("page.html");
+    let export = test.nyquist(&["export", "--format", "viewer", "-o"]);
+    export.path(&file).path(&recorded.path).run()?.succeeded()?;
+    for (width, height) in [(1200, 800), (600, 800)] {
+        let mut page = Page::open(test, &file, width, height)?;
+        page.wait_until(&format!("{TRACK} !== null"))?;
+        let track = page.evaluate(TRACK)?;
+        let label = track["label"].as_str().unwrap_or_default();
+        let said = label.split("peak ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let said = said.with_context(|| format!("the track says no peak: {label}"))?;
+        expect((said - peak).abs() <= 0.02 * peak + 0.05, format_args!("{label}: the peak has {peak} MB"))?;
+        let left = track["left"].as_f64().unwrap_or(-1.0);
+        expect((0.0..=100.0).contains(&left), format_args!("the mark is at {left} %"))?;
     }
     Ok(())
 }
