@@ -336,8 +336,8 @@ impl Importer {
 }
 
 impl Importer {
-    /// As [`finish`](Self::finish), for allocations: their sites are the callers of what only passes on to an allocator,
-    /// as in recordings.
+    /// As [`finish`](Self::finish), for allocations: their sites are the callers of what only passes on to an
+    /// allocator, as in recordings.
     pub(crate) fn finish_allocations(self, declared: Option<u64>) -> ImportedProfile {
         let ImportedProfile { profile, notes } = self.finish(declared);
         ImportedProfile { profile: profile.at_allocation_callers(), notes }

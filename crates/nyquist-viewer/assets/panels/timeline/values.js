@@ -11,7 +11,7 @@ import { clean, formatBytes, formatCount, formatTime } from '../../format.js';
 export const partAt = (parts, x, width) => Math.max(0, Math.min(parts - 1, Math.floor((x / width) * parts)));
 
 /**
- * Where a level is highest: the middle of the first such part, as a share of the width. None where it is always the same.
+ * Where a level is highest: the middle of the first such part, as a share of the width. None where it never changes.
  * @param {{values: number[], is_level: boolean}} counter
  */
 export function peakOf({ values, is_level: isLevel }) {

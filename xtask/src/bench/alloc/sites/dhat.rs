@@ -14,8 +14,8 @@ use super::tool::succeeded;
 use crate::bench::alloc::bench::Bench;
 use crate::bench::alloc::programs::Program;
 
-/// A `realloc` that is a free, and an allocation by its caller. What DHAT does otherwise: it leaves the block at the stack
-/// that has allocated it first. Both blocks are never there at once, as they are not for DHAT.
+/// A `realloc` that is a free, and an allocation by its caller. DHAT otherwise leaves the block at the stack that has
+/// allocated it first. The two blocks are never there at once, as they are not for DHAT.
 const REALLOC: &str = "#define _GNU_SOURCE
 #include <malloc.h>
 #include <stdlib.h>
