@@ -401,7 +401,7 @@ mod tests {
         for address in 1..=1000 {
             shown.extend(heaps.allocate(Timestamp(SLICE_NS), &allocation(address, 100, (1, 0)), at(0)));
         }
-        (1..=1000).for_each(|address| assert!(heaps.free(Timestamp(SLICE_NS), &free(address, 0))));
+        assert!((1..=1000).all(|address| heaps.free(Timestamp(SLICE_NS), &free(address, 0))));
         shown.extend(heaps.allocate(Timestamp(2 * SLICE_NS), &allocation(1, 100, (1, 0)), at(0)));
         let most = shown.iter().copied().max().unwrap();
         assert!((100_000 - 100_000 / PEAK_PART..=100_000).contains(&most), "{most}");

@@ -12,7 +12,9 @@ impl ProfileSink {
     /// Adds a marker for each group of blocks.
     pub(crate) fn add_allocations(&mut self, groups: &[AllocatedGroup]) {
         let (start, sink) = (self.start, &mut (&mut self.builder, &mut self.markers));
-        groups.iter().for_each(|group| add(sink, group, start));
+        for group in groups {
+            add(sink, group, start);
+        }
     }
 
     /// A copy of the profile with a marker for each group of blocks. The profile itself gets none.
@@ -23,7 +25,9 @@ impl ProfileSink {
     ) -> ProfileBuilder {
         if !groups.is_empty() {
             let sink = &mut (&mut builder, &mut self.markers.clone());
-            groups.iter().for_each(|group| add(sink, group, self.start));
+            for group in groups {
+                add(sink, group, self.start);
+            }
         }
         builder
     }

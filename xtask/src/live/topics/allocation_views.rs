@@ -235,7 +235,7 @@ fn imported(test: &Context<'_>) -> Verdict {
             }
             let passing = found.iter().find(|(name, bytes)| {
                 let is_passing =
-                    name.starts_with("operator new") || name.contains(">::allocate") || name == "malloc";
+                    name.starts_with("operator new") || name.contains(">::allocate") || *name == "malloc";
                 **bytes > 0.0 && is_passing
             });
             expect(passing.is_none(), format_args!("{command}: {passing:?} has bytes of its own in {file}"))?;
@@ -278,7 +278,7 @@ fn track_of_peak(test: &Context<'_>) -> Verdict {
     let peak =
         test.nyquist(&["report", "--json", "--event", "peak"]).path(&recorded.path).run()?.succeeded()?;
     let peak: Value = serde_json::from_str(&peak.stdout_text())?;
-    let peak = peak["weight"].as_f64().context("no sum of the peak")? / 1048576.0;
+    let peak = peak["weight"].as_f64().context("no sum of the peak")? / 1_048_576.0;
     let file = test.path("page.html");
     let export = test.nyquist(&["export", "--format", "viewer", "-o"]);
     export.path(&file).path(&recorded.path).run()?.succeeded()?;

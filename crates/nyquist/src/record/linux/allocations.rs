@@ -144,7 +144,9 @@ pub(super) fn finish(reader: AllocationReader, converter: &mut Converter, printe
     for event in events {
         converter.push(event);
     }
-    losses(&summary).into_iter().for_each(|sentence| printer.warn(sentence));
+    for sentence in losses(&summary) {
+        printer.warn(sentence);
+    }
 }
 
 /// What of the allocations was not recorded, in sentences.
