@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_of_an_allocation_function_is_the_site() {
+    fn who_calls_an_allocator_is_the_site() {
         // `leak` calls C++'s operator, and that the allocator.
         let operator = "operator new(unsigned long)";
         let file =

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_of_an_allocation_function_is_the_site() {
+    fn who_calls_an_allocator_is_the_site() {
         let read_as = |name: &str| {
             let measure = Measure { name: name.into(), unit: Unit::Bytes };
             let mut builder = ProfileBuilder::new(Meta { interval: 1, measure, ..Meta::default() });

@@ -68,7 +68,9 @@ pub(crate) use spool::SpoolArgs;
 pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
-pub(crate) use top::{TopArgs, TopEvent};
+pub(crate) use top::TopArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use top::TopEvent;
 #[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;

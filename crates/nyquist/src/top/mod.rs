@@ -86,7 +86,7 @@ impl WatchedTarget {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
         let notices = self.outcome.loses_privileges().into_iter().chain(self.outcome.notices());
         let notices = notices.map(ToString::to_string);
-        let allocations = self.allocations.iter().map(|how| how.clone().unwrap_or_else(|refusal| refusal));
+        let allocations = self.allocations.iter().map(|how| how.clone().unwrap_or_else(|denied| denied));
         std::iter::once(rate).chain(notices).chain(allocations).collect()
     }
 
@@ -94,7 +94,7 @@ impl WatchedTarget {
     fn print_allocations(&self, printer: Printer) {
         match &self.allocations {
             Some(Ok(how)) => printer.say(how),
-            Some(Err(refusal)) => printer.warn(refusal),
+            Some(Err(denied)) => printer.warn(denied),
             None => {}
         }
     }

@@ -203,7 +203,7 @@ fn prepare(args: &TopArgs) -> Result<(PreparedTarget, Option<Result<String, Stri
     let begun = args.alloc.then(|| allocations::begin(args.alloc_rate, &mut command, user));
     let (allocations, how) = match begun {
         Some(Ok((reader, how))) => (Some(reader), Some(Ok(how))),
-        Some(Err(refusal)) => (None, Some(Err(refusal))),
+        Some(Err(denied)) => (None, Some(Err(denied))),
         None => (None, None),
     };
     let (output, pipe) = CommandOutput::collect()?;

@@ -287,9 +287,13 @@ fn track_of_peak(test: &Context<'_>) -> Verdict {
         page.wait_until(&format!("{TRACK} !== null"))?;
         let track = page.evaluate(TRACK)?;
         let label = track["label"].as_str().unwrap_or_default();
-        let said = label.split("peak ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
-        let said = said.with_context(|| format!("the track says no peak: {label}"))?;
-        expect((said - peak).abs() <= 0.02 * peak + 0.05, format_args!("{label}: the peak has {peak} MB"))?;
+        let printed =
+            label.split("peak ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let printed = printed.with_context(|| format!("the track says no peak: {label}"))?;
+        expect(
+            (printed - peak).abs() <= 0.02 * peak + 0.05,
+            format_args!("{label}: the peak has {peak} MB"),
+        )?;
         let left = track["left"].as_f64().unwrap_or(-1.0);
         expect((0.0..=100.0).contains(&left), format_args!("the mark is at {left} %"))?;
     }

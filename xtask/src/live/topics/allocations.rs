@@ -271,8 +271,8 @@ fn losses(test: &Context<'_>) -> Verdict {
     fs::write(&source, HOLDS)?;
     let built = Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&program).arg(&source).output();
     expect(built.is_ok_and(|built| built.status.success()), "gcc failed")?;
-    let [ready, go, done, end] = ["ready", "go", "done", "end"].map(|name| test.fresh(name));
-    let files = [&program, &ready, &go, &done, &end].map(|file| file.display().to_string());
+    let [ready, begin, done, end] = ["ready", "begin", "done", "end"].map(|name| test.fresh(name));
+    let files = [&program, &ready, &begin, &done, &end].map(|file| file.display().to_string());
     let words: Vec<&str> = files.iter().map(String::as_str).collect();
     // At this distance, each block of this size is sampled.
     let Prepared { call, profile, truth } =
@@ -281,7 +281,7 @@ fn losses(test: &Context<'_>) -> Verdict {
     recorder.wait_for_file(&ready)?;
     recorder.wait_until_recording()?;
     recorder.signal(libc::SIGSTOP)?;
-    fs::write(&go, "")?;
+    fs::write(&begin, "")?;
     let was_done = recorder.wait_for_file(&done);
     recorder.signal(libc::SIGCONT)?;
     was_done?;

@@ -45,8 +45,8 @@ pub(super) fn listen(
             printer.say(format_args!("{how}: `report --event live` shows what is left"));
             Some(reader)
         }
-        Err(refusal) => {
-            printer.warn(refusal);
+        Err(denied) => {
+            printer.warn(denied);
             None
         }
     }
