@@ -335,6 +335,15 @@ impl Importer {
     }
 }
 
+impl Importer {
+    /// As [`finish`](Self::finish), for allocations: their sites are the callers of what only passes on to an
+    /// allocator, as in recordings.
+    pub(crate) fn finish_allocations(self, declared: Option<u64>) -> ImportedProfile {
+        let ImportedProfile { profile, notes } = self.finish(declared);
+        ImportedProfile { profile: profile.at_allocation_callers(), notes }
+    }
+}
+
 /// A note as a line of the profile's information panel, so that it is saved with the profile.
 fn information(note: &Note) -> ExtraInfo {
     ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }

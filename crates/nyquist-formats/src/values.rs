@@ -60,6 +60,11 @@ pub(crate) fn names_of_measure(name: &str) -> &'static [&'static str] {
     }
 }
 
+/// Whether a value with this name in a file is one of allocations.
+pub(crate) fn is_of_allocations(name: &str) -> bool {
+    AllocationMeasure::ALL.iter().any(|measure| names_of_measure(measure.name()).contains(&name))
+}
+
 /// Adds consecutive samples to a thread, for formats without times.
 pub(crate) struct SampleQueue {
     thread: ThreadIndex,

@@ -2,6 +2,22 @@
 
 use crate::id::{FuncId, StackId};
 use crate::profile::Profile;
+use crate::sample::Sample;
+
+/// The C library's. A recording has none of them, but other tools' files may: they may have their own in their place.
+const OF_C: [&str; 11] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "__libc_malloc",
+    "__libc_realloc",
+];
 
 /// C++'s operators. Their parameters are behind them.
 const OPERATORS: [&str; 2] = ["operator new(", "operator new[]("];
@@ -63,10 +79,26 @@ impl AllocationFunctions {
     }
 }
 
+impl Profile {
+    /// The same profile with each sample at the caller of the functions that only pass on to an allocator. For profiles
+    /// whose samples are allocations. O(samples × depth).
+    #[must_use]
+    pub fn at_allocation_callers(mut self) -> Self {
+        let functions = AllocationFunctions::of(&self);
+        for at in 0..self.threads.len() {
+            let mut samples = std::mem::take(&mut self.threads[at].samples);
+            samples.map_each(|sample| Sample { stack: functions.caller(&self, sample.stack), ..sample });
+            self.threads[at].samples = samples;
+        }
+        self
+    }
+}
+
 /// Whether a function of that name only passes on to an allocator.
 fn is_such(name: &str) -> bool {
     let starts_with = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-    starts_with(&OPERATORS)
+    OF_C.contains(&name)
+        || starts_with(&OPERATORS)
         || (starts_with(&STANDARD_ALLOCATORS) && name.contains(ALLOCATE))
         || OF_RUST.contains(&name.rsplit("::").next().unwrap_or(name))
         || starts_with(&OF_RUSTS_LIBRARY)
@@ -80,6 +112,8 @@ mod tests {
     #[test]
     fn functions_that_allocate_for_others_are_known() {
         for name in [
+            "malloc",
+            "posix_memalign",
             "operator new(unsigned long)",
             "operator new[](std::size_t, std::align_val_t)",
             "std::__new_allocator<std::pair<int const, char> >::allocate(unsigned long, void const*)",
@@ -100,7 +134,8 @@ mod tests {
             "std::allocator<int>::allocator",
             "alloc::raw_vec::RawVecInner<A>::finish_grow",
             "my__rust_alloc",
-            "malloc",
+            "xmalloc",
+            "std::malloc_stats",
         ] {
             assert!(!is_such(name), "{name}");
         }

@@ -16,7 +16,7 @@ import { patternOf } from '../assets/panels/functions/groups.js';
 import { chooseTracks, shortDetails, threadNames } from '../assets/panels/timeline/tracks.js';
 import { cellAt, columnWidth, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
 import { rowsOf as compareRows, summaryOf } from '../assets/panels/compare/rows.js';
-import { partAt, valueText } from '../assets/panels/timeline/values.js';
+import { partAt, peakOf, valueText } from '../assets/panels/timeline/values.js';
 import { changeBox, moduleOf } from '../assets/color.js';
 import { matcher } from '../assets/pattern.js';
 
@@ -30,6 +30,14 @@ test('the flame graph finds the box at a place, and its path', () => {
   assert.deepEqual(pathOf(boxAt(FLAME, 2, 11)), [4, 6, 6]);
   assert.equal(boxOfPath(FLAME, [4, 6, 6]), boxAt(FLAME, 2, 11));
   assert.equal(boxOfPath(FLAME, [5, 6]), null);
+});
+
+test('the peak of a level is where it is first highest', () => {
+  assert.deepEqual(peakOf({ values: [1, 3, 8, 8, 2], is_level: true }), { value: 8, share: 0.5 });
+  assert.deepEqual(peakOf({ values: [5, 1], is_level: true }), { value: 5, share: 0.25 });
+  // A level that does not change has none, and amounts have none.
+  assert.equal(peakOf({ values: [4, 4], is_level: true }), null);
+  assert.equal(peakOf({ values: [1, 3], is_level: false }), null);
 });
 
 test('arrow keys lead to callers, the widest callee and neighbours', () => {

@@ -44,10 +44,13 @@ pub(super) const TESTS: &[Need] = &[
     need("gdb", "gdb", "the oracle of stacks").of(&["attach", "oracle"]),
     need("valgrind", "valgrind", "counts instructions, and is the oracle of callgrind's format").of(&[
         "allocation_exports",
+        "allocation_views",
         "formats",
         "instructions",
         "other_profilers",
     ]),
+    need("heaptrack", "heaptrack", "records allocations, whose file is read")
+        .of(&["allocation_exports", "allocation_views"]),
     need("node", "nodejs", "runs the front end's own code, the oracle of profiles").of(FRONT_END),
     need("npm", "npm", "gets the front end's own code").of(FRONT_END),
     need("xz", "xz-utils", "compresses what is read again").of(&["formats", "side_files"]),

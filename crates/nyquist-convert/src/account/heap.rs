@@ -11,6 +11,9 @@ use rustc_hash::FxHashMap;
 /// How much time the allocations of a group span at first, in nanoseconds.
 pub(super) const SLICE_NS: u64 = 10_000_000;
 
+/// The size of a heap is shown when it exceeds the largest that was shown by more than this part of it.
+const PEAK_PART: i64 = 64;
+
 /// The most groups. When there are more, groups span twice the time.
 const MAX_GROUPS: usize = 1 << 17;
 
@@ -84,13 +87,24 @@ pub(super) struct Heap {
     pub(super) peak: i64,
     /// When its size was last shown.
     shown: Timestamp,
+    /// The largest size that was shown.
+    pub(super) most_shown: i64,
     /// The number of the peak: it counts the moments at which more was live than ever before.
     pub(super) peaks: u64,
 }
 
 impl Heap {
     fn new(pid: Pid) -> Self {
-        Self { pid, is_over: false, live: 0, level: 0, peak: 0, shown: Timestamp(0), peaks: 0 }
+        Self {
+            pid,
+            is_over: false,
+            live: 0,
+            level: 0,
+            peak: 0,
+            shown: Timestamp(0),
+            most_shown: 0,
+            peaks: 0,
+        }
     }
 }
 
@@ -188,9 +202,11 @@ impl Heaps {
             heap.peak = level;
             heap.peaks += 1;
         }
-        let is_due = now.0.saturating_sub(heap.shown.0) >= SLICE_NS;
+        // A short peak is shown, too, if not to the last byte.
+        let is_peak_due = level.saturating_sub(heap.most_shown) > heap.most_shown / PEAK_PART;
+        let is_due = is_peak_due || now.0.saturating_sub(heap.shown.0) >= SLICE_NS;
         if is_due {
-            heap.shown = now;
+            (heap.shown, heap.most_shown) = (now, heap.most_shown.max(level));
         }
         let group = self.group(key, (now, None), allocation.distance, peaks);
         self.groups[group as usize].sums.add(amount, peaks);
@@ -418,6 +434,21 @@ pub(super) mod tests {
         let whole = 100.0 / -(-101.0_f64 / 50.0).exp_m1();
         assert!((groups[0].peak.bytes - whole).abs() < 1e-9 && groups[1].peak.bytes == 0.0);
         assert!((groups[1].live.bytes - whole).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_short_peak_is_among_the_shown_sizes() {
+        let mut heaps = Heaps::default();
+        let mut shown = Vec::new();
+        // All within one slice of time.
+        for address in 1..=1000 {
+            shown.extend(heaps.allocate(Timestamp(SLICE_NS), &allocation(address, 100, (1, 0)), at(0)));
+        }
+        assert!((1..=1000).all(|address| heaps.free(Timestamp(SLICE_NS), &free(address, 0))));
+        shown.extend(heaps.allocate(Timestamp(2 * SLICE_NS), &allocation(1, 100, (1, 0)), at(0)));
+        let most = shown.iter().copied().max().unwrap();
+        assert!((100_000 - 100_000 / PEAK_PART..=100_000).contains(&most), "{most}");
+        assert!(shown.len() < 400 && shown.last() == Some(&100), "{shown:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Heaps {
         self.slice_ns = SLICE_NS;
         self.by_id.retain(|_, heap| !heap.is_over);
         for heap in self.by_id.values_mut() {
-            heap.peak = heap.level;
+            (heap.peak, heap.most_shown) = (heap.level, heap.level);
         }
         let heaps = &self.by_id;
         self.blocks.retain(|(heap, _), _| heaps.contains_key(heap));

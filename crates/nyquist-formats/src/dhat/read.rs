@@ -96,7 +96,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         queue.add(&mut importer, stack, VALUES[at].2(point));
     }
     importer.note_left_out(unknown, "frames that are not in the file's table");
-    Ok(importer.finish(None))
+    Ok(importer.finish_allocations(None))
 }
 
 /// A frame as `0x109154: get (dh.c:3)` or `0x48417B4: malloc (in /usr/lib/vgpreload.so)`.
@@ -144,10 +144,10 @@ mod tests {
         let imported = read(FILE.as_bytes()).unwrap();
         let profile = imported.profile;
         assert_eq!(imported.notes.len(), 1);
-        assert_eq!(stacks_of(&profile)[1..], ["main;get;malloc 1000", "main;malloc 3000"]);
+        assert_eq!(stacks_of(&profile)[1..], ["main 3000", "main;get 1000"]);
         assert_eq!((profile.meta().interval, &*profile.meta().measure.name), (1, "total_bytes"));
         let end = read_value(FILE.as_bytes(), Some("end_blocks")).unwrap().profile;
-        assert_eq!((stacks_of(&end), end.meta().measure.unit), (vec!["main;malloc 1".into()], Unit::Count));
+        assert_eq!((stacks_of(&end), end.meta().measure.unit), (vec!["main 1".into()], Unit::Count));
         let of = |name| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
         assert_eq!(
             ["live", "peak", "live-blocks"].map(of),

@@ -250,7 +250,7 @@ impl HeaptrackReader {
             queue.add(&mut self.importer, info.stack, amount);
         }
         self.importer.note_left_out(self.unknown, "lines that are none of the format");
-        self.importer.finish(None)
+        self.importer.finish_allocations(None)
     }
 }
 
@@ -287,6 +287,21 @@ mod tests {
         let file = profile.string(profile.source(profile.frame_source(get).unwrap()).filename);
         assert_eq!((file, get.line, get.inline_depth), ("a b.c", Some(7), 1));
         assert_eq!(profile.lib(profile.func(get.func).lib.unwrap()).path, "/bin/app");
+    }
+
+    #[test]
+    fn who_calls_an_allocator_is_the_site() {
+        // `leak` calls C++'s operator, and that the allocator.
+        let operator = "operator new(unsigned long)";
+        let file =
+            FILE.replace("s 4 leak\n", &format!("s 4 leak\ns {:x} {operator}\ns 6 malloc\n", operator.len()));
+        let file = file.replace(
+            "i 3000 1 6\nt 3 1\nt 4 0\na 1000 3\n",
+            "i 3000 1 6\nt 3 1\nt 9 0\ni 4000 1 7\ni 5000 1 8\nt 4 3\nt 5 5\na 1000 6\n",
+        );
+        let profile = read(file.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), stacks_of(&read(FILE.as_bytes()).unwrap().profile));
+        assert!(profile.funcs().len() > read(FILE.as_bytes()).unwrap().profile.funcs().len());
     }
 
     #[test]

@@ -166,6 +166,24 @@ mod tests {
     }
 
     #[test]
+    fn who_calls_an_allocator_is_the_site() {
+        let read_as = |name: &str| {
+            let measure = Measure { name: name.into(), unit: Unit::Bytes };
+            let mut builder = ProfileBuilder::new(Meta { interval: 1, measure, ..Meta::default() });
+            let process = builder.add_process(Process::default());
+            let thread = builder.add_thread(Thread::new(process, "1", "main"));
+            let caller = builder.intern_label(None, "f", None);
+            let stack = builder.intern_label(Some(caller), "operator new(unsigned long)", None);
+            builder.add_sample(thread, Sample { weight: 64, ..Sample::new(0, Some(stack), 0) });
+            let mut out = Vec::new();
+            write(&builder.finish(), &crate::as_named, &mut out).unwrap();
+            stacks_of(&read(&out).unwrap().profile)
+        };
+        assert_eq!(read_as("inuse_space"), ["f 1"]);
+        assert_eq!(read_as("copied"), ["f;operator new(unsigned long) 1"]);
+    }
+
+    #[test]
     fn the_first_mapping_is_the_main_programs() {
         use prost::Message;
         let mut builder = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() });

@@ -12,6 +12,7 @@ use crate::error::{ImportedProfile, Note, ReadError};
 use crate::gzip;
 use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::strings::{FunctionLine, NumberedStrings};
+use crate::values::is_of_allocations;
 
 const FORMAT: &str = "a pprof profile";
 
@@ -163,6 +164,9 @@ impl<'a> PprofReader<'a> {
         }
         let is_cpu_time = self.importer.meta_mut().measure.is_cpu_time();
         let period = is_cpu_time.then(|| cpu_period(self.file, &self.strings).unwrap_or(MILLISECOND));
+        if is_of_allocations(&self.importer.meta_mut().measure.name) {
+            return self.importer.finish_allocations(period);
+        }
         self.importer.finish(period)
     }
 

@@ -70,6 +70,8 @@ pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 #[cfg(target_os = "linux")]
+pub(crate) use top::TopEvent;
+#[cfg(target_os = "linux")]
 pub(crate) use trigger::{Condition, Trigger};
 pub(crate) use typed_options::TypedReadOptions;
 pub(crate) use usage_error::NOT_UNDERSTOOD;

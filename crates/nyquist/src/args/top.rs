@@ -2,11 +2,21 @@
 
 use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{ServerArgs, SortBy, StackArgs, SymbolArgs, Ui, Verbosity};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
+
+/// What of allocations `nyquist top` shows first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopEvent {
+    /// Bytes that were allocated
+    #[default]
+    Total,
+    /// Bytes that were allocated and not freed so far
+    Live,
+}
 
 /// `nyquist top`
 #[derive(Debug, Args)]
@@ -16,6 +26,7 @@ use std::time::Duration;
   nyquist top ./app                    Watch a program
   nyquist top -p 4711                  Watch a running process
   nyquist top --off-cpu ./server       Also where its threads wait
+  nyquist top --alloc ./server         Also where they allocate memory
   nyquist top --web ./app              Watch it in the browser
 
 What a launched command prints does not disturb the screen: its last lines are view 4, and where it \
@@ -39,6 +50,15 @@ pub(crate) struct TopArgs {
     /// Also watch where threads wait, for how long, and what for (key w: CPU time, waiting, or both)
     #[arg(long)]
     pub(crate) off_cpu: bool,
+    /// Also watch where the command and its children allocate memory (key m: allocated bytes, live bytes, or time)
+    #[arg(long)]
+    pub(crate) alloc: bool,
+    /// Take one sample per BYTES that are allocated, on average (1: record each allocation)
+    #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
+    pub(crate) alloc_rate: u64,
+    /// What of the allocations is shown first
+    #[arg(long, value_enum, default_value_t, value_name = "EVENT", requires = "alloc")]
+    pub(crate) event: TopEvent,
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = |text: &str| whole::<u64>(text, 1..=3600))]
     pub(crate) window: u64,
@@ -145,5 +165,7 @@ mod tests {
             assert!(top(&[argv[0], argv[1], "ls"]).is_err(), "{argv:?}");
         }
         assert!(top(&["-b", "-n", "0", "ls"]).is_err());
+        assert!(top(&["--event", "live", "ls"]).is_err() && top(&["--alloc-rate", "1", "ls"]).is_err());
+        assert!(top(&["--alloc", "--event", "peak", "ls"]).is_err());
     }
 }

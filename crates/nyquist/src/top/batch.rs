@@ -21,7 +21,7 @@ pub(super) fn run(
     session: &Session,
     messages: &Receiver<Message>,
 ) -> Result<QuitReason, Failure> {
-    let question = ScreenState::of(args).question;
+    let question = ScreenState::of(args, session.about.has_allocations()).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let name = session.about.title();
     let print =
@@ -59,7 +59,8 @@ fn print_all(
 
 /// A line about the whole, the functions, and an empty line.
 fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, screen: Screen) -> Text {
-    let index = Index::new(&snapshot.profile);
+    let profile = snapshot.measured(question.memory);
+    let index = Index::new(&profile);
     let page = page(PageData { index: &index, snapshot, output: &[] }, question);
     let Page { recent, overall, .. } = &page;
     let lost = match snapshot.lost {
@@ -75,14 +76,14 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         overall.amount(),
         overall.duration as f64 / 1e9,
     );
-    let mut table = Table::new(vec![
-        Column::Number("SELF"),
-        Column::Number("TOTAL"),
-        Column::Number("SELF (ALL)"),
-        Column::Number("TOTAL (ALL)"),
-        Column::Minor("LIB"),
-        Column::Main("FUNCTION"),
-    ]);
+    let has_errors = recent.error_share().or(overall.error_share()).is_some();
+    let error = |heading| has_errors.then_some(Column::Number(heading));
+    let mut columns = vec![Column::Number("SELF"), Column::Number("TOTAL")];
+    columns.extend(error("±"));
+    columns.extend([Column::Number("SELF (ALL)"), Column::Number("TOTAL (ALL)")]);
+    columns.extend(error("± (ALL)"));
+    columns.extend([Column::Minor("LIB"), Column::Main("FUNCTION")]);
+    let mut table = Table::new(columns);
     for row in page.rows.iter().take(limit) {
         let mut cells: Vec<text::Cell> = row.cells.iter().filter_map(text_cell).collect();
         cells.push(row.name.as_str().into());
@@ -102,7 +103,8 @@ fn text_cell(cell: &Cell) -> Option<text::Cell> {
 mod tests {
     use super::*;
     use crate::args::SortBy;
-    use crate::top::draw::tests::snapshot;
+    use crate::top::draw::tests::{snapshot, snapshot_with_allocations};
+    use nyquist_profile::AllocationMeasure;
 
     /// The times up to which the printed snapshots reach, and how printing ends.
     fn printed(messages: Vec<Message>, most: u64) -> (Vec<u64>, QuitReason) {
@@ -146,5 +148,22 @@ app (7): CPU 100.0%, 5,000 samples in the last 5.0 s; 10,000 samples in all of 1
 
 ";
         assert_eq!(text.as_str(), expected);
+    }
+
+    #[test]
+    fn sampled_bytes_have_their_error_in_tables() {
+        let state = ScreenState::new(SortBy::Own, 5, false).with_allocations(Some(AllocationMeasure::Total));
+        let text = |distance| {
+            table("app (7)", &snapshot_with_allocations(distance), &state.question, 9, Screen::PLAIN)
+        };
+        let expected = "\
+app (7): 204 B/s, 1.0 kB ± 50.0% allocated in the last 5.0 s; 4.0 kB ± 25.0% allocated in all of 10.0 s
+  SELF   TOTAL      ±  SELF (ALL)  TOTAL (ALL)  ± (ALL)  LIB  FUNCTION
+1.0 kB  1.0 kB  50.0%      1.0 kB       1.0 kB    50.0%  app  beta
+        1.0 kB  50.0%      3.0 kB       4.0 kB    25.0%  app  main
+
+";
+        assert_eq!(text(256.0).as_str(), expected);
+        assert!(!text(1.0).as_str().contains('±'));
     }
 }

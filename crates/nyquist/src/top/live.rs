@@ -3,9 +3,11 @@
 use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::{Converter, LibSource, Progress, Symbolicator};
-use nyquist_profile::{LibId, Profile};
+use nyquist_profile::{AllocationMeasure, LibId, Profile};
 use nyquist_record::linux::Companion as _;
+use nyquist_record::linux::allocations::{AllocationReader, AllocationSummary};
 use nyquist_record::linux::wait_stacks::WaitStacks;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Code that makes new stacks without end would exhaust memory. Beyond this number, older data is dropped;
@@ -33,6 +35,25 @@ pub(super) struct Snapshot {
     pub(super) lost: u64,
 }
 
+impl Snapshot {
+    /// The profile with a measure of allocations in place of its samples, or as it is without one.
+    pub(super) fn measured(&self, memory: Option<AllocationMeasure>) -> Cow<'_, Profile> {
+        let Some(measure) = memory else { return Cow::Borrowed(&self.profile) };
+        let measured = self.profile.clone().with_allocations_as_samples(measure);
+        // Before the first allocation there are none.
+        Cow::Owned(measured.unwrap_or_else(|| self.profile.without_samples()))
+    }
+}
+
+/// What could not be read of a recording that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unread {
+    /// The number of waiting threads that may not be read.
+    pub(super) waits: usize,
+    /// What is known of the allocations, if they were recorded.
+    pub(super) allocations: Option<AllocationSummary>,
+}
+
 /// A growing recording.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -49,6 +70,8 @@ pub(super) struct Live {
     counts_waits: bool,
     /// Reads where threads wait, if requested. It also reports waits while no other event happens.
     waits: Option<WaitStacks>,
+    /// Reads allocations, if they are recorded.
+    allocations: Option<AllocationReader>,
 }
 
 /// A snapshot with functions that have no names yet.
@@ -71,7 +94,13 @@ impl Live {
             ended: false,
             counts_waits: false,
             waits: None,
+            allocations: None,
         }
+    }
+
+    /// The same with a reader of allocations.
+    pub(super) fn reading_allocations(self, allocations: Option<AllocationReader>) -> Self {
+        Self { allocations, ..self }
     }
 
     /// The same with a reader of waiting threads.
@@ -97,7 +126,7 @@ impl Live {
             }
             self.converter.push(event);
         }
-        self.collect_waits();
+        self.collect();
         self.converter.advance(complete_before);
         self.complete = self.complete.max(complete_before.min(now));
         self.heard = now;
@@ -107,26 +136,36 @@ impl Live {
         &mut self.converter
     }
 
-    /// Converts the observations of waiting threads so far.
-    fn collect_waits(&mut self) {
+    /// Takes what was observed of waiting threads and of allocations so far.
+    fn collect(&mut self) {
         let mut events = Vec::new();
         if let Some(waits) = &mut self.waits {
             waits.collect(&mut events);
         }
+        if let Some(allocations) = &mut self.allocations {
+            allocations.collect(&mut events);
+        }
+        self.take(events);
+    }
+
+    fn take(&mut self, events: Vec<Event>) {
         for event in events {
             self.converter.push(event);
         }
     }
 
-    /// Ends the recording. Returns the number of waiting threads that may not be read.
-    pub(super) fn end(&mut self, now: Timestamp) -> usize {
-        self.collect_waits();
+    /// Ends the recording. Returns what could not be read.
+    pub(super) fn end(&mut self, now: Timestamp) -> Unread {
+        self.collect();
+        let mut events = Vec::new();
+        let allocations = self.allocations.take().map(|reader| reader.finish(&mut events));
+        self.take(events);
         // Later observations come too late.
-        let unread = self.waits.take().map_or(0, |waits| waits.finish(&mut Vec::new()));
+        let waits = self.waits.take().map_or(0, |waits| waits.finish(&mut Vec::new()));
         self.converter.advance(Timestamp(u64::MAX));
         self.complete = now;
         self.ended = true;
-        unread
+        Unread { waits, allocations }
     }
 
     /// The recording so far, with the last `window` in detail.
@@ -164,11 +203,12 @@ impl Live {
         if self.ended {
             return self.complete;
         }
-        self.collect_waits();
+        self.collect();
         let until = self.complete.max(Timestamp(now.0.saturating_sub(ON_ITS_WAY)));
         if now.0.saturating_sub(self.heard.0) > SILENT {
-            // Observations of waiting threads are later than the source's last report.
-            self.converter.advance(if self.waits.is_some() { until } else { self.heard });
+            // Observations of waiting threads, and allocations, are later than the source's last report.
+            let observes = self.waits.is_some() || self.allocations.is_some();
+            self.converter.advance(if observes { until } else { self.heard });
         }
         until
     }

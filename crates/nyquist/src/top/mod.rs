@@ -42,6 +42,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         args.web.then(|| LivePage::start(&session::name(args), &args.server(), &args.symbols, printer));
     let served = served.transpose()?;
     let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.profile())), &sender)?;
+    session.about.print_allocations(printer);
     let requested = sender.clone();
     thread::spawn(move || forward_requests(&requests, &requested));
     let end = if let Some(page) = &served {
@@ -85,6 +86,21 @@ impl WatchedTarget {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
         let notices = self.outcome.loses_privileges().into_iter().chain(self.outcome.notices());
         let notices = notices.map(ToString::to_string);
-        std::iter::once(rate).chain(notices).collect()
+        let allocations = self.allocations.iter().map(|how| how.clone().unwrap_or_else(|denied| denied));
+        std::iter::once(rate).chain(notices).chain(allocations).collect()
+    }
+
+    /// Says how allocations are recorded, or warns that they are not.
+    fn print_allocations(&self, printer: Printer) {
+        match &self.allocations {
+            Some(Ok(how)) => printer.say(how),
+            Some(Err(denied)) => printer.warn(denied),
+            None => {}
+        }
+    }
+
+    /// Whether allocations are recorded.
+    fn has_allocations(&self) -> bool {
+        matches!(self.allocations, Some(Ok(_)))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::SortBy;
 use nyquist_analysis::SampleState;
-use nyquist_profile::ThreadIndex;
+use nyquist_profile::{AllocationMeasure, ThreadIndex};
 use std::collections::HashMap;
 
 /// The view.
@@ -53,6 +53,8 @@ pub(super) struct Question {
     pub(super) view: ViewKind,
     /// The kind of threads' time that is shown.
     pub(super) state: SampleState,
+    /// The measure of allocations that is shown instead of time.
+    pub(super) memory: Option<AllocationMeasure>,
     pub(super) period: Period,
     pub(super) sort: SortBy,
     pub(super) is_inverted: bool,
@@ -65,4 +67,35 @@ pub(super) struct Question {
     pub(super) thread: Option<(ThreadIndex, String)>,
     /// The nodes of the tree that the user opened (or closed).
     pub(super) opened: HashMap<u64, bool>,
+}
+
+impl Question {
+    /// Shows the next kind of threads' time.
+    pub(super) fn next_state(&mut self) {
+        self.state = match self.state {
+            SampleState::OffCpu => SampleState::Both,
+            SampleState::Both => SampleState::OnCpu,
+            SampleState::OnCpu => SampleState::OffCpu,
+        };
+    }
+
+    /// Shows the next measure of allocations, or time after the last one.
+    pub(super) fn next_memory(&mut self) {
+        self.memory = match self.memory {
+            None => Some(AllocationMeasure::Total),
+            Some(AllocationMeasure::Total) => Some(AllocationMeasure::Live),
+            Some(_) => None,
+        };
+    }
+
+    /// The name of what is shown.
+    pub(super) fn measure_name(&self) -> &'static str {
+        match (self.memory, self.state) {
+            (Some(AllocationMeasure::Live), _) => "live bytes",
+            (Some(_), _) => "allocated bytes",
+            (None, SampleState::OnCpu) => "CPU time",
+            (None, SampleState::OffCpu) => "waiting",
+            (None, SampleState::Both) => "CPU time and waiting",
+        }
+    }
 }

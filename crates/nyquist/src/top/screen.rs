@@ -28,12 +28,14 @@ pub(super) fn run(
     thread::spawn(move || read_input(&sender));
     let about = &session.about;
     let caption = Caption { name: about.title(), notes: about.notes(), ..Caption::default() };
-    let state = ScreenState::of(args);
-    let mut watching = Watching { own, session, state, caption, screen: Screen::of_stdout(), end: None };
+    let state = ScreenState::of(args, about.has_allocations());
+    let screen = Screen::of_stdout();
+    let mut watching = Watching { own, session, state, caption, screen, end: None, newest: None };
     let mut snapshot = Box::new(Snapshot::default());
     loop {
         match watching.show(&snapshot, messages) {
             Next::Snapshot(newer) => snapshot = newer,
+            Next::Measure => {}
             Next::End(end) => return Ok(watching.end.filter(|_| end == QuitReason::Quit).unwrap_or(end)),
         }
     }
@@ -53,6 +55,8 @@ fn read_input(messages: &Sender<Message>) {
 /// The next step after a snapshot was shown.
 enum Next {
     Snapshot(Box<Snapshot>),
+    /// The same one with another measure.
+    Measure,
     End(QuitReason),
 }
 
@@ -65,20 +69,23 @@ struct Watching<'a> {
     screen: Screen,
     /// How the watched processes have ended.
     end: Option<QuitReason>,
+    /// A newer snapshot than the one that is shown.
+    newest: Option<Box<Snapshot>>,
 }
 
 impl Watching<'_> {
     /// Shows a snapshot until there is a newer one to show.
     fn show(&mut self, snapshot: &Snapshot, messages: &Receiver<Message>) -> Next {
-        let index = Index::new(&snapshot.profile);
+        let memory = self.state.question.memory;
+        let profile = snapshot.measured(memory);
+        let index = Index::new(&profile);
         self.caption.lost = snapshot.lost;
-        let mut newest = None;
-        loop {
+        while memory == self.state.question.memory {
             let output = self.session.output.lines();
             let shown = page(PageData { index: &index, snapshot, output: &output }, &self.state.question);
             let requested = self.state.question.clone();
             while requested == self.state.question {
-                if let Some(snapshot) = newest.take_if(|_| !self.state.is_paused) {
+                if let Some(snapshot) = self.newest.take_if(|_| !self.state.is_paused) {
                     return Next::Snapshot(snapshot);
                 }
                 if self.draw(&shown).is_err() {
@@ -88,7 +95,7 @@ impl Watching<'_> {
                 // the last one is shown.
                 let Ok(first) = messages.recv() else { return Next::End(QuitReason::Gone) };
                 for message in std::iter::once(first).chain(messages.try_iter()) {
-                    if let Some(end) = self.take(message, &shown, &mut newest) {
+                    if let Some(end) = self.take(message, &shown) {
                         return Next::End(end);
                     }
                     if requested != self.state.question {
@@ -97,6 +104,7 @@ impl Watching<'_> {
                 }
             }
         }
+        Next::Measure
     }
 
     fn draw(&mut self, page: &Page) -> std::io::Result<()> {
@@ -111,14 +119,9 @@ impl Watching<'_> {
     }
 
     /// Processes a message. Returns the reason for the end, if it ends watching.
-    fn take(
-        &mut self,
-        message: Message,
-        page: &Page,
-        newest: &mut Option<Box<Snapshot>>,
-    ) -> Option<QuitReason> {
+    fn take(&mut self, message: Message, page: &Page) -> Option<QuitReason> {
         match message {
-            Message::Snapshot(snapshot) | Message::LastSnapshot(snapshot) => *newest = Some(snapshot),
+            Message::Snapshot(snapshot) | Message::LastSnapshot(snapshot) => self.newest = Some(snapshot),
             Message::Ended(status) => {
                 self.caption.ended = Some(ended(status));
                 self.end = Some(QuitReason::Ended(status));

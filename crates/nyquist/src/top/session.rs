@@ -2,7 +2,7 @@
 //! makes snapshots.
 
 use super::command_output::CommandOutput;
-use super::live::{Live, Snapshot};
+use super::live::{Live, Snapshot, Unread};
 use crate::args::{TargetArgs, TopArgs};
 use crate::delegates;
 use crate::failure::Failure;
@@ -10,6 +10,7 @@ use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::drive::{ChunkSink, drive};
+use crate::record::linux::allocations;
 use crate::record::linux::options::with_stacks;
 use crate::record::linux::outcome_messages;
 use crate::record::linux::{
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
+use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
 use nyquist_record::linux::event_names::EventSources;
 use nyquist_record::linux::launch::{self, ExitStatus, RunningChild, Signaller, SuspendedChild};
@@ -99,8 +101,16 @@ pub(super) struct Session {
 struct RecorderEnd {
     /// The command, if it has not ended.
     running: Option<RunningChild>,
-    /// The number of waiting threads that may not be read.
-    unread_waits: usize,
+    /// What could not be read.
+    unread: Unread,
+}
+
+/// A target before it is watched.
+struct PreparedTarget {
+    output: CommandOutput,
+    /// The command, if there is one, suspended before its start.
+    child: Option<SuspendedChild>,
+    allocations: Option<AllocationReader>,
 }
 
 /// A watched target.
@@ -110,6 +120,8 @@ pub(super) struct WatchedTarget {
     /// The ids of the processes, or of the thread.
     pub(super) numbers: Vec<u32>,
     pub(super) outcome: RecordingOutcome,
+    /// How allocations are recorded, if they are requested, or why they are not.
+    pub(super) allocations: Option<Result<String, String>>,
 }
 
 impl WatchedTarget {
@@ -130,16 +142,17 @@ impl Session {
         page: Option<Arc<PageProfile>>,
         messages: &Sender<Message>,
     ) -> Result<Self, Failure> {
-        let (output, child) = prepare(args)?;
+        allocations::check(args.alloc, !args.command.is_empty(), "nyquist top --alloc COMMAND")?;
+        let (PreparedTarget { output, child, allocations }, how) = prepare(args)?;
         let backend = open_backend(args, child.as_ref())?;
         let numbers = child.as_ref().map_or_else(|| args.numbers(), |child| vec![child.pid().0]);
-        let about = WatchedTarget { name: name(args), numbers, outcome: backend.outcome() };
+        let about = WatchedTarget { name: name(args), numbers, outcome: backend.outcome(), allocations: how };
         let zero = now();
         let options = converter_options(args, &about, zero);
         let converter = Converter::new(Options { filter: backend.filter(), ..options });
         // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
-        let live = live.watching(watch_waits(args, &about.outcome)?);
+        let live = live.watching(watch_waits(args, &about.outcome)?).reading_allocations(allocations);
         let live = Arc::new(Mutex::new(live));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
         outcome_messages::print_before_start(Printer::new(args.verbosity), &about.outcome);
@@ -166,7 +179,9 @@ impl Session {
             let _ = command.send(EndSignal::Terminate.number());
         }
         let recorded = self.recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut sentences: Vec<_> = unread_waits(recorded.unread_waits).into_iter().collect();
+        let Unread { waits, allocations } = recorded.unread;
+        let mut sentences: Vec<_> = unread_waits(waits).into_iter().collect();
+        sentences.extend(allocations.iter().flat_map(allocations::losses));
         let Some(running) = recorded.running else { return sentences };
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(running.wait().is_ok()));
@@ -178,15 +193,23 @@ impl Session {
 }
 
 /// Prepares the command, if there is one, and collects its output.
-fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<SuspendedChild>), Failure> {
+fn prepare(args: &TopArgs) -> Result<(PreparedTarget, Option<Result<String, String>>), Failure> {
     if args.command.is_empty() {
-        return Ok((CommandOutput::default(), None));
+        let output = CommandOutput::default();
+        return Ok((PreparedTarget { output, child: None, allocations: None }, None));
     }
-    let command = command_of(&args.command, identity::invoking_user())?;
+    let user = identity::invoking_user();
+    let mut command = command_of(&args.command, user)?;
+    let begun = args.alloc.then(|| allocations::begin(args.alloc_rate, &mut command, user));
+    let (allocations, how) = match begun {
+        Some(Ok((reader, how))) => (Some(reader), Some(Ok(how))),
+        Some(Err(denied)) => (None, Some(Err(denied))),
+        None => (None, None),
+    };
     let (output, pipe) = CommandOutput::collect()?;
     let child =
         launch::prepare_with_output(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
-    Ok((output, Some(child)))
+    Ok((PreparedTarget { output, child: Some(child), allocations }, how))
 }
 
 /// Opens the events of the command, or of what runs already.
@@ -293,13 +316,13 @@ impl Recorder {
         messages: &MessageSender,
     ) -> RecorderEnd {
         drive(&mut recording, &mut &self);
-        let unread_waits = self.with_live(|live| live.end(now()));
+        let unread = self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
         let ended = running.as_ref().filter(|_| has_exited).and_then(|command| command.wait().ok());
         messages.tell(Message::Ended(ended.map(|ended| ended.status)));
         // A refresher that has ended makes no snapshot.
         let _ = self.orders.send(Order::Finish);
-        RecorderEnd { running: running.filter(|_| ended.is_none()), unread_waits }
+        RecorderEnd { running: running.filter(|_| ended.is_none()), unread }
     }
 
     fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {

@@ -2,9 +2,10 @@
 
 use super::page::Page;
 use super::question::{Period, Question, ViewKind};
-use crate::args::{SortBy, TopArgs};
+use crate::args::{SortBy, TopArgs, TopEvent};
 use crate::flame_screen::FlameState;
 use nyquist_analysis::{Pattern, SampleState};
+use nyquist_profile::AllocationMeasure;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 const WINDOWS: [u64; 8] = [1, 2, 5, 10, 30, 60, 300, 3600];
 
 /// The keys for the help.
-pub(super) const KEYS: [(&str, &str); 17] = [
+pub(super) const KEYS: [(&str, &str); 18] = [
     ("1 to 5  Tab", "functions, call tree, threads, the output, flame graph"),
     ("Up Down  k j", "move; PgUp PgDn Home End (g G) go further"),
     ("Enter", "function: its callers and callees; thread: only that one"),
@@ -23,6 +24,7 @@ pub(super) const KEYS: [(&str, &str); 17] = [
     ("o", "order and tree by the last seconds, or by the whole"),
     ("+ -", "longer and shorter last seconds"),
     ("w", "with --off-cpu: CPU time, waiting, or both"),
+    ("m", "with --alloc: allocated bytes, live bytes, or time"),
     ("i", "tree: from where the time is spent to its callers, and back"),
     ("/", "search names; in the tree, stacks with such a function"),
     ("n", "short and full names"),
@@ -75,12 +77,19 @@ pub(super) struct ScreenState {
     pub(super) flame: FlameState,
     /// Whether the places where threads wait are recorded.
     pub(super) has_waits: bool,
+    /// Whether allocations are recorded.
+    pub(super) has_allocations: bool,
 }
 
 impl ScreenState {
     /// The initial query.
-    pub(super) fn of(args: &TopArgs) -> Self {
-        Self::new(args.sort, args.window, args.full_names).with_waits(args.off_cpu)
+    pub(super) fn of(args: &TopArgs, has_allocations: bool) -> Self {
+        let shown = match args.event {
+            TopEvent::Total => AllocationMeasure::Total,
+            TopEvent::Live => AllocationMeasure::Live,
+        };
+        let state = Self::new(args.sort, args.window, args.full_names).with_waits(args.off_cpu);
+        state.with_allocations(has_allocations.then_some(shown))
     }
 
     /// The same with threads' waiting time, if it is recorded.
@@ -92,11 +101,19 @@ impl ScreenState {
         self
     }
 
+    /// The same with allocations, if they are recorded.
+    pub(super) fn with_allocations(mut self, shown: Option<AllocationMeasure>) -> Self {
+        self.has_allocations = shown.is_some();
+        self.question.memory = shown;
+        self
+    }
+
     /// The functions in that order, with a window of that many seconds.
     pub(super) fn new(sort: SortBy, window: u64, has_full_names: bool) -> Self {
         let question = Question {
             view: ViewKind::default(),
             state: SampleState::OnCpu,
+            memory: None,
             period: Period::default(),
             sort,
             is_inverted: false,
@@ -114,6 +131,7 @@ impl ScreenState {
             cursors: [Cursor::default(); 5],
             flame: FlameState::default(),
             has_waits: false,
+            has_allocations: false,
         }
     }
 
@@ -221,13 +239,8 @@ impl ScreenState {
             KeyCode::Char('5') => question.view = ViewKind::Flame,
             KeyCode::Tab => question.view = question.view.next(),
             KeyCode::Char('n') => question.has_full_names = !question.has_full_names,
-            KeyCode::Char('w') if self.has_waits => {
-                question.state = match question.state {
-                    SampleState::OffCpu => SampleState::Both,
-                    SampleState::Both => SampleState::OnCpu,
-                    SampleState::OnCpu => SampleState::OffCpu,
-                }
-            }
+            KeyCode::Char('w') if self.has_waits && question.memory.is_none() => question.next_state(),
+            KeyCode::Char('m') if self.has_allocations => question.next_memory(),
             KeyCode::Char('i') => {
                 question.is_inverted = !question.is_inverted;
                 self.flame.reset();

@@ -18,6 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_sanitizer_is_left_alone", sanitizer),
     Test::new("a_program_of_32_bits_runs_as_alone", other_processor),
     Test::new("no_space_for_allocations_is_said", without_space),
+    Test::new("a_full_shared_memory_is_said", full_memory),
     Test::new("a_cleared_preload_is_said", cleared),
     Test::new("a_running_program_gets_advice", running),
 ];
@@ -109,6 +110,20 @@ fn without_space(test: &Context<'_>) -> Verdict {
     expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "done\n")?;
     expect_contains("what is said", &recorded.finished.stderr, "there was no space for the records")?;
     expect_contains("what is said", &recorded.finished.stderr, "`ulimit -f`")
+}
+
+/// The records are in files of /dev/shm. Here it has room for a folder, and for no file of a process.
+fn full_memory(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let small = "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"";
+    let recording = test.record(&["allocates", "sums", "16"]).options(&["--alloc", "--alloc-rate", "4096"]);
+    let recorded =
+        recording.with(move |call| call.under(&["unshare", "-m", "sh", "-c", small, "sh"])).run()?;
+    expect_eq("the status", recorded.finished.code(), 0)?;
+    expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "done\n")?;
+    expect_contains("what is said", &recorded.finished.stderr, "allocations of 1 program are not recorded")?;
+    expect_contains("what is said", &recorded.finished.stderr, "/dev/shm is full")?;
+    expect(recorded.profile.count() > 0.0, "no CPU time was recorded")
 }
 
 fn cleared(test: &Context<'_>) -> Verdict {

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::allocations::KNOWN;
+use super::browser::Page;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq, skip};
+use super::invocation::Finished;
 use super::recorded::Recorded;
 use super::test::Test;
 
@@ -19,6 +22,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_diff_of_allocations_is_exact", diff),
     Test::new("who_calls_operator_new_allocates", of_cpp),
     Test::new("who_calls_rusts_allocator_allocates", of_rust),
+    Test::new("files_of_other_tools_have_the_same_sites", imported),
+    Test::new("the_track_of_live_bytes_has_its_peak", track_of_peak),
 ];
 
 /// The events, in the order of the sums of [`KNOWN`].
@@ -195,6 +200,49 @@ fn of_cpp(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
+/// heaptrack's file has `operator new` as the innermost function, and DHAT's has what it has in its place.
+fn imported(test: &Context<'_>) -> Verdict {
+    let Some(program) = compiled(test, &["g++", "-g", "-O2"], ("allocates.cpp", CPP))? else {
+        return skip("there is no g++");
+    };
+    let [of_heaptrack, of_dhat] = ["heaptrack", "dhat.out"].map(|name| test.path(name).display().to_string());
+    let heaptrack = test.program("heaptrack").args(&["-o", &of_heaptrack, &program]).run();
+    if heaptrack.and_then(Finished::succeeded).is_err() {
+        return skip("there is no heaptrack");
+    }
+    let compressed = ["zst", "gz"].map(|ending| format!("{of_heaptrack}.{ending}"));
+    let of_heaptrack =
+        compressed.iter().find(|file| Path::new(file).exists()).context("heaptrack wrote nothing")?;
+    let option = format!("--dhat-out-file={of_dhat}");
+    let valgrind = test.program("valgrind").args(&["--tool=dhat", &option, &program]).run();
+    if valgrind.and_then(Finished::succeeded).is_err() {
+        return skip("there is no valgrind");
+    }
+    for file in [of_heaptrack, &of_dhat] {
+        let report = ["report", file, "--limit", "0", "--event", "total", "--json"];
+        let query = ["query", file, "functions", "--limit", "10000", "--event", "total", "--json"];
+        for (command, call) in [("report", &report[..]), ("query", &query)] {
+            let call = test.nyquist(call);
+            let json: Value = serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?;
+            // Weights are counted in the largest unit that all of them have in common.
+            let found = sums(json["functions"].as_array().into_iter().flatten(), "self_amount");
+            // A query shows names without their parameters.
+            let parameters = if command == "query" { "" } else { "()" };
+            for (function, bytes) in [("makes", 1e5), ("makes_array", 5e4)] {
+                let sum = found.get(&format!("{function}{parameters}")).copied();
+                expect_eq(&format!("{command}: {function} in {file}"), sum, Some(bytes))?;
+            }
+            let passing = found.iter().find(|(name, bytes)| {
+                let is_passing =
+                    name.starts_with("operator new") || name.contains(">::allocate") || *name == "malloc";
+                **bytes > 0.0 && is_passing
+            });
+            expect(passing.is_none(), format_args!("{command}: {passing:?} has bytes of its own in {file}"))?;
+        }
+    }
+    Ok(())
+}
+
 fn of_rust(test: &Context<'_>) -> Verdict {
     for options in [["-O", "-g"], ["-Copt-level=0", "-g"]] {
         let compiler = [&["rustc", "--edition=2021"], &options[..]].concat();
@@ -208,6 +256,45 @@ fn of_rust(test: &Context<'_>) -> Verdict {
             first.contains("boxed") || first.ends_with("makes"),
             format_args!("{options:?}: {first} has most bytes"),
         )?;
+    }
+    Ok(())
+}
+
+/// What the viewer's page says of the track of live bytes: its text for screen readers, and where its mark is, in per
+/// cent of the width.
+const TRACK: &str = "(() => {
+  const toggle = document.querySelector('.counter-toggle');
+  if (toggle && toggle.getAttribute('aria-expanded') === 'false') toggle.click();
+  const row = [...document.querySelectorAll('.counter')].find((one) => one.getAttribute('aria-label').startsWith('Allocated'));
+  const mark = row?.querySelector('.counter-peak');
+  if (!mark || mark.hidden || mark.getBoundingClientRect().height === 0) return null;
+  return { label: row.getAttribute('aria-label'), left: parseFloat(mark.style.left), rows: document.querySelectorAll('.counter').length };
+})()";
+
+/// The program has 10 MB when it has most, and 2 MB before and after.
+fn track_of_peak(test: &Context<'_>) -> Verdict {
+    let recorded = recorded(test, "1")?;
+    let peak =
+        test.nyquist(&["report", "--json", "--event", "peak"]).path(&recorded.path).run()?.succeeded()?;
+    let peak: Value = serde_json::from_str(&peak.stdout_text())?;
+    let peak = peak["weight"].as_f64().context("no sum of the peak")? / 1_048_576.0;
+    let file = test.path("page.html");
+    let export = test.nyquist(&["export", "--format", "viewer", "-o"]);
+    export.path(&file).path(&recorded.path).run()?.succeeded()?;
+    for (width, height) in [(1200, 800), (600, 800)] {
+        let mut page = Page::open(test, &file, width, height)?;
+        page.wait_until(&format!("{TRACK} !== null"))?;
+        let track = page.evaluate(TRACK)?;
+        let label = track["label"].as_str().unwrap_or_default();
+        let printed =
+            label.split("peak ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let printed = printed.with_context(|| format!("the track says no peak: {label}"))?;
+        expect(
+            (printed - peak).abs() <= 0.02 * peak + 0.05,
+            format_args!("{label}: the peak has {peak} MB"),
+        )?;
+        let left = track["left"].as_f64().unwrap_or(-1.0);
+        expect((0.0..=100.0).contains(&left), format_args!("the mark is at {left} %"))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
-use super::recorded::Recorded;
+use super::recorded::{Prepared, Recorded};
 use super::rules;
 use super::test::Test;
 
@@ -24,6 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_wrapped_allocator_is_recorded", wrapped),
     Test::new("a_shell_script_works_as_alone", script),
     Test::new("another_preloaded_allocator_is_used", other_allocator),
+    Test::new("losses_and_late_frees_are_counted_apart", losses),
 ];
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
@@ -234,6 +235,75 @@ fn other_allocator(test: &Context<'_>) -> Verdict {
     }
     let is_mapped = recorded.profile.lib("libjemalloc.so.2").is_ok();
     expect(is_mapped, "the program did not use the other allocator")
+}
+
+/// Allocates 40,000 blocks of 1,000 bytes in `holds`, and frees them, when it is told to. One more stays.
+const HOLDS: &str = "#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { COUNT = 40000 };
+static char *blocks[COUNT];
+__attribute__((noinline)) void holds(void) {
+    for (int i = 0; i < COUNT; i++) { blocks[i] = malloc(1000); *(volatile char *)blocks[i] = 1; }
+}
+static void waits(const char *file) { while (access(file, F_OK)) usleep(1000); }
+int main(int count, char **files) {
+    char *volatile stays = malloc(5000);
+    close(creat(files[1], 0644));
+    waits(files[2]);
+    holds();
+    for (int i = 0; i < COUNT; i++) free(blocks[i]);
+    close(creat(files[3], 0644));
+    waits(files[4]);
+    return stays == 0 || count != 5;
+}
+";
+
+/// The number before a word of a sentence, without the commas of its thousands.
+fn number_before(text: &str, word: &str) -> Option<f64> {
+    text.split(word).next()?.trim_end().rsplit([' ', ':']).next()?.replace(',', "").parse().ok()
+}
+
+/// While nothing reads, the ring gets full: first allocations are lost, then the frees of those that were recorded. A
+/// block whose free was lost is not live.
+fn losses(test: &Context<'_>) -> Verdict {
+    let (source, program) = (test.fresh("holds.c"), test.path("holds"));
+    fs::write(&source, HOLDS)?;
+    let built = Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&program).arg(&source).output();
+    expect(built.is_ok_and(|built| built.status.success()), "gcc failed")?;
+    let [ready, begin, done, end] = ["ready", "begin", "done", "end"].map(|name| test.fresh(name));
+    let files = [&program, &ready, &begin, &done, &end].map(|file| file.display().to_string());
+    let words: Vec<&str> = files.iter().map(String::as_str).collect();
+    // At this distance, each block of this size is sampled.
+    let Prepared { call, profile, truth } =
+        test.record_command(&words).options(&["--alloc", "--alloc-rate", "2"]).prepare();
+    let recorder = call.start()?;
+    recorder.wait_for_file(&ready)?;
+    recorder.wait_until_recording()?;
+    recorder.signal(libc::SIGSTOP)?;
+    fs::write(&begin, "")?;
+    let was_done = recorder.wait_for_file(&done);
+    recorder.signal(libc::SIGCONT)?;
+    was_done?;
+    fs::write(&end, "")?;
+    let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
+    let stderr = &recorded.finished.stderr;
+    let lost = number_before(stderr, " sampled allocations, because").context("no losses are said")?;
+    let late = number_before(stderr, " frees; these blocks").context("no late frees are said")?;
+    let allocated = total(&report(test, &recorded, "allocations")?, "holds");
+    expect_eq("allocations that were recorded, and those that were lost", allocated + lost, 40_000.0)?;
+    expect(
+        allocated > 10_000.0 && lost > 10_000.0,
+        format_args!("{allocated} were recorded, {lost} were lost"),
+    )?;
+    // A record of a free is shorter, so a few still fit.
+    expect(
+        (allocated - 3.0..=allocated).contains(&late),
+        format_args!("{late} of {allocated} frees were late"),
+    )?;
+    let live = report(test, &recorded, "live")?;
+    expect_eq("what is live of it", total(&live, "holds"), 0.0)?;
+    expect_eq("what is live", total(&live, "main"), 5000.0)
 }
 
 /// The total of a function of Rust's, whose name has its crate before it.

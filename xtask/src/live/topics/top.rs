@@ -1,7 +1,7 @@
 //! `nyquist top`: the screen, the effects of keys, and that the terminal is restored.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::invocation::Running;
 use super::permissions::at_paranoid;
 use super::test::{SHARES, Test};
@@ -17,6 +17,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("batches_are_tables_of_the_right_shares", batch).quick().in_pairs(SHARES).everywhere(),
     Test::new("waits_are_shown_while_they_last", waits).quick().in_pairs(SHARES),
     Test::new("a_plain_user_sees_where_threads_wait", waits_of_plain_user).in_pairs(SHARES),
+    Test::new("allocated_and_live_bytes_are_shown", allocations),
+    Test::new("a_plain_user_sees_where_memory_goes", allocations_of_plain_user),
+    Test::new("what_cannot_be_seen_of_memory_is_said", refused_allocations),
     Test::new("a_missing_command_leaves_the_terminal_alone", not_there),
 ];
 
@@ -216,6 +219,69 @@ fn waits_of_plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let batch = ["top", "--off-cpu", "-b", "-n", "8", "--interval", "0.5", "sleep", "60"];
     expect_sleeping(&test.nyquist(&batch).by_plain_user().run()?.succeeded()?.stdout_text())
+}
+
+/// The amounts of a function in a table: of the last seconds its own and its total, and the same of the whole.
+fn amounts<'t>(table: &'t str, function: &str) -> Vec<&'t str> {
+    let line = table.lines().find(|line| line.trim_end().ends_with(&format!(" {function}")));
+    line.unwrap_or_default().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+/// Checks the last table of a program that allocates 3,000,000 bytes in `temps`, which it frees, and 2,000,000 in
+/// `keeps`, which it does not.
+fn expect_allocations(test: &Context<'_>, event: &str, by_plain_user: bool) -> Verdict {
+    let options = ["top", "-b", "-w", "60", "--alloc", "--alloc-rate", "1", "--event", event];
+    let call = test.nyquist(&options).args(&[&workload(test, "allocates")]);
+    let call = if by_plain_user { call.by_plain_user() } else { call };
+    let finished = call.run()?.succeeded()?;
+    expect_contains("what is said", &finished.stderr, "Recording each allocation by a library")?;
+    let text = finished.stdout_text();
+    let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    let keeps = amounts(last, "keeps");
+    expect_eq("the bytes of keeps", keeps.get(..4).unwrap_or_default(), &["1.9 MB"; 4][..])?;
+    let temps = amounts(last, "temps");
+    let expected = if event == "live" { &[][..] } else { &["2.9 MB"; 4][..] };
+    expect_eq("the bytes of temps", temps.get(..4).unwrap_or_default(), expected)
+}
+
+fn allocations(test: &Context<'_>) -> Verdict {
+    expect_allocations(test, "total", false)?;
+    expect_allocations(test, "live", false)?;
+    // It allocates and frees for longer than it is watched. Only what is sampled has an error.
+    let allocates = workload(test, "allocates");
+    let mut running = watch(test, &["--alloc", "--", &allocates, "pairs", "1000000000"])?;
+    running.wait_until_on_screen("allocated bytes")?;
+    running.wait_until_on_screen("B/s")?;
+    running.wait_until_on_screen("±")?;
+    running.press("m")?;
+    running.wait_until_on_screen("live bytes")?;
+    running.press("m")?;
+    running.wait_until_on_screen("CPU time")?;
+    running.press("q")?;
+    expect_eq("the status", running.wait()?.code(), 0)
+}
+
+fn allocations_of_plain_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    expect_allocations(test, "total", true)
+}
+
+/// The same sentences as those of `record --alloc`.
+fn refused_allocations(test: &Context<'_>) -> Verdict {
+    let pid = std::process::id().to_string();
+    let refused = test.nyquist(&["top", "-b", "--alloc", "-p", &pid]).run()?;
+    expect_eq("the status", refused.code(), 1)?;
+    expect_contains("what is said", &refused.stderr, "not of those that run already")?;
+    expect_contains("what works", &refused.stderr, "nyquist top --alloc COMMAND")?;
+    let call = test.nyquist(&["top", "-b", "--alloc", &workload(test, "shares-static"), "500"]);
+    let watched = call.run()?.succeeded()?;
+    expect_contains("what is said", &watched.stderr, "allocations are not recorded: ")?;
+    expect_contains("what is said", &watched.stderr, "linked statically")?;
+    expect_contains("its CPU time", &watched.stdout_text(), "alpha")?;
+    let command = format!("ulimit -f 100; exec '{}'", workload(test, "allocates"));
+    let call = test.nyquist(&["top", "-b", "--alloc", "--alloc-rate", "1", "sh", "-c", &command]);
+    let watched = call.run()?.succeeded()?;
+    expect_contains("what is said", &watched.stderr, "there was no space for the records")
 }
 
 fn not_there(test: &Context<'_>) -> Verdict {

@@ -121,3 +121,22 @@ fn a_stack_can_be_named_by_its_number() {
     );
     assert_eq!((of("total"), of("live")), (vec![" 10".into(), "0x1f 20".into()], vec!["0x1f 10".to_owned()]));
 }
+
+#[test]
+fn a_snapshot_has_the_allocations_so_far() {
+    let mut converter = Converter::new(options());
+    converter.push(at(0, name(1, 1, "app", true)));
+    let of = |profile: Profile, event| summed(&folded(&profile.with_event_as_samples(event).unwrap()));
+    converter.push(at(1, allocation((1, 1), 1, 100, (0, &[0x20]))));
+    converter.advance(Timestamp(2 * MS));
+    let first = converter.snapshot();
+    converter.push(at(2, allocation((1, 1), 2, 30, (0, &[0x20]))));
+    let free = Free { heap: HeapId(1), pid: Pid(1), tid: Tid(1), address: 1, number: 1 };
+    converter.push(at(3, EventKind::Free(free)));
+    converter.advance(Timestamp(4 * MS));
+    let (second, last) = (converter.snapshot(), converter.finish().profile);
+    assert_eq!([of(first.clone(), "total"), of(first, "live")], [["0x1f 100"], ["0x1f 100"]]);
+    for profile in [second, last] {
+        assert_eq!([of(profile.clone(), "total"), of(profile, "live")], [["0x1f 130"], ["0x1f 30"]]);
+    }
+}

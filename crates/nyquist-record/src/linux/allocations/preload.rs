@@ -106,7 +106,48 @@ fn hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_object::{Elf, FileSource};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    /// What the library may take from the C library, with the version of glibc that has it first. musl has all of them.
+    const OF_C_LIBRARY: [(&str, &str); 8] = [
+        ("dlsym", "2.0"),
+        ("memcpy", "2.0"),
+        ("memmove", "2.0"),
+        ("memset", "2.0"),
+        ("memcmp", "2.0"),
+        ("bcmp", "2.0"),
+        ("getauxval", "2.16"),
+        // Before, it was in a library of its own.
+        ("clock_gettime", "2.17"),
+    ];
+
+    #[test]
+    fn the_library_needs_no_new_c_library() {
+        const SYMBOL: usize = 24;
+        let folder = std::env::temp_dir().join(format!("nyquist-versions-{}", std::process::id()));
+        let placed = PreloadedLibrary::place(&folder).unwrap();
+        let elf = Elf::open(FileSource::new(File::open(placed.path()).unwrap())).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        // A symbol with a version would need a C library that has this version.
+        assert!(elf.section(".gnu.version_r").is_none());
+        let [symbols, names] =
+            [".dynsym", ".dynstr"].map(|name| elf.data(elf.section(name).unwrap()).unwrap());
+        let is_undefined = |symbol: &&[u8]| symbol[6..8] == [0, 0];
+        let undefined: Vec<_> = symbols
+            .chunks_exact(SYMBOL)
+            .skip(1)
+            .filter(is_undefined)
+            .map(|symbol| {
+                let start = u32::from_le_bytes(*symbol.first_chunk().unwrap()) as usize;
+                let name = names[start..].split(|byte| *byte == 0).next().unwrap();
+                String::from_utf8_lossy(name).into_owned()
+            })
+            .collect();
+        assert!(undefined.iter().any(|name| name == "dlsym"));
+        let new = undefined.iter().find(|name| !OF_C_LIBRARY.iter().any(|(known, _)| known == name));
+        assert_eq!(new, None, "docs/allocations.md says that glibc 2.17 is enough");
+    }
 
     #[test]
     fn the_library_is_placed_once_through_no_link() {

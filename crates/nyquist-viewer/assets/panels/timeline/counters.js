@@ -7,11 +7,11 @@ import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawCounter } from './draw.js';
-import { partAt, valueText } from './values.js';
+import { partAt, peakOf, valueText } from './values.js';
 
 /** @typedef {import('../../api.js').Counter} Counter */
 /** @typedef {import('../../store.js').State} State */
-/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, value: HTMLElement, counter: Counter}} CounterRow */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, value: HTMLElement, peak: HTMLElement, counter: Counter}} CounterRow */
 
 /** The number of counters that are shown unless the user folds them. More would push the threads out of sight. */
 const FEW = 3;
@@ -45,6 +45,7 @@ export function createCounters(ctx, status) {
     rows.forEach((row, i) => {
       row.counter = /** @type {Counter} */ (answer.counters[i]);
       row.value.textContent = valueText(row.counter, Math.max(...row.counter.values), partNs);
+      showPeak(row, answer);
     });
     draw();
   };
@@ -78,9 +79,28 @@ export function createCounters(ctx, status) {
       if (!row) return null;
       const value = row.counter.values[partAt(row.counter.values.length, x, area.clientWidth)] ?? 0;
       const description = row.counter.description === '' ? [] : [clean(row.counter.description, 200)];
-      return [tooltipTitle(clean(row.counter.label, 100)), tooltipRow('at', formatTime(time)), tooltipRow('value', valueText(row.counter, value, partNs)), ...description];
+      const peak = peakOf(row.counter);
+      const highest = peak ? [tooltipRow('peak', valueText(row.counter, peak.value, partNs))] : [];
+      return [tooltipTitle(clean(row.counter.label, 100)), tooltipRow('at', formatTime(time)), tooltipRow('value', valueText(row.counter, value, partNs)), ...highest, ...description];
     },
   };
+}
+
+/**
+ * Marks where a level is highest.
+ * @param {CounterRow} row
+ * @param {import('../../api.js').Counters} answer
+ */
+function showPeak({ element, peak, counter }, { start_ns: start, end_ns: end, part_ns: partNs }) {
+  const found = peakOf(counter);
+  peak.hidden = found === null;
+  const name = clean(counter.label, 100);
+  if (!found) {
+    element.setAttribute('aria-label', name);
+    return;
+  }
+  peak.style.left = `${found.share * 100}%`;
+  element.setAttribute('aria-label', `${name}, peak ${valueText(counter, found.value, partNs)} at ${formatTime(start + found.share * (end - start))}`);
 }
 
 /**
@@ -100,10 +120,11 @@ function processOf({ threads }, process) {
  */
 function counterRow(counter, process) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
+  const peak = h('span', { class: 'counter-peak', 'aria-hidden': 'true', hidden: true });
   const name = clean(counter.label, 100);
   const value = h('span', { class: 'track-time' });
   const label = h('div', { class: 'overview-label counter-label', title: clean(counter.description, 300) || name }, h('span', { class: 'track-name' }, name), h('span', { class: 'track-detail' }, process), value);
   const element = h('div', { class: 'track counter', role: 'img', 'aria-label': name, 'data-counter': counter.counter }, label,
-    h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
-  return { element, canvas, value, counter };
+    h('div', { class: 'graph-area', 'data-area': 'range' }, canvas, peak));
+  return { element, canvas, value, peak, counter };
 }

@@ -11,6 +11,16 @@ import { clean, formatBytes, formatCount, formatTime } from '../../format.js';
 export const partAt = (parts, x, width) => Math.max(0, Math.min(parts - 1, Math.floor((x / width) * parts)));
 
 /**
+ * Where a level is highest: the middle of the first such part, as a share of the width. None where it never changes.
+ * @param {{values: number[], is_level: boolean}} counter
+ */
+export function peakOf({ values, is_level: isLevel }) {
+  const highest = Math.max(...values);
+  if (!isLevel || !(highest > Math.min(...values))) return null;
+  return { value: highest, share: (values.indexOf(highest) + 0.5) / values.length };
+}
+
+/**
  * A level is unchanged; an amount that was added in a part of the time becomes a rate.
  * @param {{unit: string, is_level: boolean}} counter
  * @param {number} value

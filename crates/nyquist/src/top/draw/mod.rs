@@ -6,7 +6,6 @@ use super::state::{KEYS, KeyMode, ScreenState};
 use crate::flame_screen::{ColorDepth, FlameBoxes, FlamePicture};
 use crate::number::counted;
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
-use nyquist_analysis::SampleState;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -120,8 +119,8 @@ impl Canvas<'_> {
             let style = if view == question.view { reversed() } else { Style::new() };
             x = self.put(x, 1, &format!(" {name} "), u16::MAX, style);
         }
-        if state.has_waits {
-            x = self.put(x + 2, 1, state_name(question.state), u16::MAX, bold());
+        if state.has_waits || state.has_allocations {
+            x = self.put(x + 2, 1, question.measure_name(), u16::MAX, bold());
         }
         if let Some((_, name)) = &question.thread {
             x = self.put(x + 2, 1, &format!("thread {name}"), u16::MAX, bold());
@@ -319,15 +318,6 @@ fn dim() -> Style {
 
 fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
-}
-
-/// The kind of threads' time that is shown.
-fn state_name(state: SampleState) -> &'static str {
-    match state {
-        SampleState::OnCpu => "CPU time",
-        SampleState::OffCpu => "waiting",
-        SampleState::Both => "CPU time and waiting",
-    }
 }
 
 /// A duration in readable form.

@@ -6,7 +6,10 @@ use crate::top::live::Snapshot;
 use crate::top::page::{PageData, page};
 use crate::top::question::Question;
 use nyquist_analysis::Index;
-use nyquist_profile::{Frame, Func, Lib, LibId, Meta, Process, ProfileBuilder, Sample, StackId, Thread};
+use nyquist_profile::{
+    AllocationMeasure, CategoryId, Frame, Func, Lib, LibId, Marker, MarkerTiming, MarkerValue, Meta, Process,
+    ProfileBuilder, Sample, StackId, Thread, allocation_schema,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -97,6 +100,73 @@ fn running_and_waiting_are_shown_in_turn() {
     check("3", "1.0 threads waiting  10.0 s watched  5.0 s waited", "waiting", " 100.0%    50.0%");
 }
 
+/// Ten seconds in which `main` allocates 3,072 bytes after one second, and frees 1,024 of them. Beta allocates 1,024
+/// after eight. One in `distance` bytes was sampled.
+pub(in crate::top) fn snapshot_with_allocations(distance: f64) -> Snapshot {
+    let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
+    let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
+    let process = builder.add_process(Process { pid: "7".into(), name: "app".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread::new(process, "7", "app"));
+    let schema = Some(builder.add_marker_schema(allocation_schema()));
+    let (name, category) = (builder.intern_string("allocations"), CategoryId::from_index(0));
+    let (main, beta) = (stack(&mut builder, lib, &["main"]), stack(&mut builder, lib, &["main", "beta"]));
+    builder.add_sample(thread, Sample::new(500 * MS, Some(main), 0));
+    for (second, stack, total, live) in [(1, main, 3072.0, 2048.0), (8, beta, 1024.0, 1024.0)] {
+        let values = [live, live, total, 0.0, 1.0, 1.0, 1.0, distance].map(MarkerValue::Number).to_vec();
+        let timing = MarkerTiming::Instant(second * 1_000 * MS);
+        builder.add_marker(thread, Marker { name, timing, category, schema, values, stack: Some(stack) });
+    }
+    Snapshot { profile: builder.finish(), until: 10_000 * MS, ..Snapshot::default() }
+}
+
+#[test]
+fn allocated_and_live_bytes_are_shown_in_turn() {
+    let shown = |keys: &str| {
+        let state = ScreenState::new(SortBy::Own, 5, false);
+        let state = state.with_allocations(Some(AllocationMeasure::Total));
+        shown_in(state, &snapshot_with_allocations(1.0), keys)
+    };
+    let lines = shown("");
+    assert_eq!(lines[0], "app (7)  204 B/s  10.0 s watched  4.0 kB allocated");
+    assert!(lines[1].ends_with("  allocated bytes"), "{}", lines[1]);
+    assert_eq!(
+        lines[2..7],
+        [
+            "last 5 s              overall",
+            "     SELF      TOTAL       SELF      TOTAL  FUNCTION               LIB",
+            "   1.0 kB     1.0 kB     1.0 kB     1.0 kB  beta                   app",
+            "              1.0 kB     3.0 kB     4.0 kB  main                   app",
+            "",
+        ]
+    );
+    let lines = shown("m");
+    assert_eq!(lines[0], "app (7)  204 B/s  10.0 s watched  3.0 kB allocated and not freed");
+    assert!(lines[1].ends_with("  live bytes"), "{}", lines[1]);
+    assert!(shown("mm")[1].ends_with("  CPU time"));
+    assert!(shown("mm")[0].ends_with("  1 sample") && shown("mmm") == shown(""));
+    let tree = shown("o2");
+    assert!(tree[4].starts_with("   4.0 kB     3.0 kB  ") && tree[4].contains("main"), "{}", tree[4]);
+    let threads = shown("3");
+    assert!(threads[3].starts_with("ALLOCATED  ALLOCATED         SHARE"), "{}", threads[3]);
+    assert!(threads[4].starts_with("   1.0 kB     4.0 kB        100.0%"), "{}", threads[4]);
+}
+
+#[test]
+fn sampled_bytes_have_their_error() {
+    let state = ScreenState::new(SortBy::Own, 5, false).with_allocations(Some(AllocationMeasure::Live));
+    let lines = shown_by(state, &snapshot_with_allocations(256.0), "o", (120, 24), true);
+    // The root of 256 × 3,072, and of 256 × 1,024.
+    assert_eq!(lines[0], "app (7)  204 B/s  10.0 s watched  3.0 kB ± 28.9% allocated and not freed");
+    assert_eq!(lines[3].matches('±').count(), 2, "{}", lines[3]);
+    assert!(lines[4].contains("2.0 kB     3.0 kB   28.9%  main"), "{}", lines[4]);
+    assert!(lines[5].contains("1.0 kB     1.0 kB   50.0%  beta"), "{}", lines[5]);
+}
+
+#[test]
+fn without_allocations_no_key_shows_them() {
+    assert_eq!(shown("m", 80, 24), shown("", 80, 24));
+}
+
 #[test]
 fn without_waits_there_is_only_cpu_time() {
     assert_eq!(shown("w", 80, 24), shown("", 80, 24));
@@ -125,9 +195,12 @@ fn shown_by(
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     state.height = body_height(height);
     state.flame.area = Rect::new(0, 2, width, height.saturating_sub(4));
-    let index = Index::new(&snapshot.profile);
     let output = ["hello".to_owned(), "wor\u{1b}[31mld".to_owned()];
-    let answer = |question: &Question| page(PageData { index: &index, snapshot, output: &output }, question);
+    let answer = |question: &Question| {
+        let profile = snapshot.measured(question.memory);
+        let index = Index::new(&profile);
+        page(PageData { index: &index, snapshot, output: &output }, question)
+    };
     let mut page = answer(&state.question);
     for key in keys.chars() {
         let code = match key {

@@ -1,7 +1,9 @@
 //! A query with the views of the profile that answer it.
 
-use super::types::Load;
-use crate::text::Names;
+use super::types::{Cell, Load, Width};
+use crate::number::percent;
+use crate::scale::bytes;
+use crate::text::{Names, Style};
 use crate::top::live::Snapshot;
 use crate::top::question::{Period, Question, ViewKind};
 use nyquist_analysis::{Index, Pattern, SampleState, Selection, View, short_name};
@@ -34,7 +36,8 @@ impl<'a> PageContext<'a> {
         // The list of threads contains all of them, even if one is chosen.
         let thread = question.thread.as_ref().filter(|_| question.view != ViewKind::Threads);
         let threads = thread.map(|(thread, _)| vec![*thread]);
-        let overall = Selection { threads, state: question.state, ..Selection::default() };
+        let state = if question.memory.is_some() { SampleState::OnCpu } else { question.state };
+        let overall = Selection { threads, state, ..Selection::default() };
         let recent = Selection { range: Some(recent_since..u64::MAX), ..overall.clone() };
         let search = (!question.search.is_empty()).then(|| Pattern::substring(&question.search).ok());
         Self {
@@ -62,12 +65,37 @@ impl<'a> PageContext<'a> {
             Period::Recent => self.recent_since,
             Period::Overall => snapshot.since,
         };
-        Load::new(
-            self.question.state,
-            weight,
-            snapshot.until.saturating_sub(since),
-            snapshot.profile.meta().interval,
-        )
+        let duration = snapshot.until.saturating_sub(since);
+        let meta = self.data.index.profile().meta();
+        match self.question.memory {
+            Some(measure) => Load::of_memory((measure, meta.sample_distance), weight, duration),
+            None => Load::new(self.question.state, weight, duration, meta.interval),
+        }
+    }
+
+    /// The weight of an item: its share of a whole, or its bytes.
+    pub(super) fn amount(&self, weight: u64, whole: u64) -> Cell {
+        let share = part(weight, whole);
+        match self.question.memory {
+            Some(_) if weight > 0 => Cell::Text(bytes(weight), Style::of_share(share)),
+            _ => Cell::share(share),
+        }
+    }
+
+    /// The width of such weights.
+    pub(super) fn amount_width(&self) -> Width {
+        Width::Number(if self.question.memory.is_some() { 9 } else { 6 })
+    }
+
+    /// Whether amounts are estimates, whose errors are known.
+    pub(super) fn has_errors(&self) -> bool {
+        self.question.memory.is_some() && self.data.index.profile().meta().sample_distance.is_some()
+    }
+
+    /// The standard error of a weight, as its share. It is empty if there is none.
+    pub(super) fn error(&self, period: Period, weight: u64) -> Cell {
+        let error = self.load(period, weight).error_share();
+        Cell::dim(&error.map(percent).unwrap_or_default())
     }
 
     /// Whether the search matches a name, in its full or its displayed form.
@@ -77,6 +105,9 @@ impl<'a> PageContext<'a> {
 
     /// The text to show if there are no rows: `sampled` for CPU time.
     pub(super) fn nothing(&self, sampled: &'static str) -> &'static str {
+        if self.question.memory.is_some() {
+            return "No allocation was recorded in that time";
+        }
         match self.question.state {
             SampleState::OffCpu => "No thread was seen to wait in that time",
             SampleState::OnCpu | SampleState::Both => sampled,

@@ -78,35 +78,37 @@ fn functions<'a>(context: &PageContext<'a>) -> Vec<Both<'a>> {
 fn columns(context: &PageContext<'_>) -> Vec<Column> {
     let number = |heading, period, sort| {
         let is_sorted = context.question.period == period && context.question.sort == sort;
-        Column::new(heading, Width::Number(6)).sorted(is_sorted)
+        Column::new(heading, context.amount_width()).sorted(is_sorted)
     };
-    vec![
+    // The standard errors of totals.
+    let error = || context.has_errors().then(|| Column::new("±", Width::Number(6)));
+    let mut columns = vec![
         number("SELF", Period::Recent, SortBy::Own).under(context.group(Period::Recent)),
         Column::bars(),
         number("TOTAL", Period::Recent, SortBy::Total),
-        number("SELF", Period::Overall, SortBy::Own).under(context.group(Period::Overall)),
-        number("TOTAL", Period::Overall, SortBy::Total),
-        Column::new("FUNCTION", Width::Rest).sorted(context.question.sort == SortBy::Name),
-        Column::new("LIB", Width::Part(6)),
-    ]
+    ];
+    columns.extend(error());
+    columns.push(number("SELF", Period::Overall, SortBy::Own).under(context.group(Period::Overall)));
+    columns.push(number("TOTAL", Period::Overall, SortBy::Total));
+    columns.extend(error());
+    columns.push(Column::new("FUNCTION", Width::Rest).sorted(context.question.sort == SortBy::Name));
+    columns.push(Column::new("LIB", Width::Part(6)));
+    columns
 }
 
 fn row(context: &PageContext<'_>, both: &Both<'_>, [recent, overall]: [u64; 2]) -> Row {
     let Function { name, lib, .. } = both.function;
     let lib = lib.unwrap_or_default();
-    let own = part(both.recent.own, recent);
-    Row {
-        key: key((name, lib)),
-        name: context.names.show(name),
-        cells: vec![
-            Cell::share(own),
-            Cell::Bar(own),
-            Cell::share(part(both.recent.total, recent)),
-            Cell::share(part(both.overall.own, overall)),
-            Cell::share(part(both.overall.total, overall)),
-            Cell::Name,
-            Cell::dim(lib),
-        ],
-        ..Row::default()
-    }
+    let error = |period, weight| context.has_errors().then(|| context.error(period, weight));
+    let mut cells = vec![
+        context.amount(both.recent.own, recent),
+        Cell::Bar(part(both.recent.own, recent)),
+        context.amount(both.recent.total, recent),
+    ];
+    cells.extend(error(Period::Recent, both.recent.total));
+    cells.push(context.amount(both.overall.own, overall));
+    cells.push(context.amount(both.overall.total, overall));
+    cells.extend(error(Period::Overall, both.overall.total));
+    cells.extend([Cell::Name, Cell::dim(lib)]);
+    Row { key: key((name, lib)), name: context.names.show(name), cells, ..Row::default() }
 }

@@ -41,9 +41,9 @@ fn columns(context: &PageContext<'_>) -> Vec<Column> {
     let heading =
         if question.is_inverted { "FUNCTION AND ITS CALLERS" } else { "FUNCTION AND WHAT IT CALLS" };
     vec![
-        Column::new("TOTAL", Width::Number(6)).under(context.group(question.period)).sorted(!by_name),
+        Column::new("TOTAL", context.amount_width()).under(context.group(question.period)).sorted(!by_name),
         Column::bars(),
-        Column::new("SELF", Width::Number(6)),
+        Column::new("SELF", context.amount_width()),
         Column::new(heading, Width::Rest).sorted(by_name),
         Column::new("LIB", Width::Part(6)),
     ]
@@ -99,9 +99,9 @@ impl<'v> Rows<'v, '_> {
             is_open: node.has_children.then(is_open),
             thread: None,
             cells: vec![
-                Cell::share(total),
+                self.context.amount(node.total.weight, self.total),
                 Cell::Bar(total),
-                Cell::share(part(node.self_amount.weight, self.total)),
+                self.context.amount(node.self_amount.weight, self.total),
                 Cell::Name,
                 Cell::dim(lib),
             ],

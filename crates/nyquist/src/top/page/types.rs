@@ -2,9 +2,10 @@
 
 use crate::flame_screen::FlameBoxes;
 use crate::number::{counted, percent};
+use crate::scale::bytes;
 use crate::text::{Style, one_line};
 use nyquist_analysis::SampleState;
-use nyquist_profile::ThreadIndex;
+use nyquist_profile::{AllocationMeasure, ThreadIndex};
 
 /// The width of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +106,39 @@ pub(in crate::top) struct Load {
     pub(in crate::top) duration: u64,
     /// Threads' time per time: 1 is a whole CPU, or a thread that waits all the time.
     pub(in crate::top) cpus: f64,
+    /// The measure of allocations, if the weight is their bytes, and the mean distance of samples in bytes.
+    pub(in crate::top) memory: Option<(AllocationMeasure, Option<u64>)>,
 }
 
 impl Load {
     pub(in crate::top) fn new(state: SampleState, weight: u64, duration: u64, interval: u64) -> Self {
         let used = weight as f64 * interval as f64;
-        Self { state, weight, duration, cpus: if duration == 0 { 0.0 } else { used / duration as f64 } }
+        let cpus = if duration == 0 { 0.0 } else { used / duration as f64 };
+        Self { state, weight, duration, cpus, memory: None }
+    }
+
+    /// Bytes of a measure of allocations.
+    pub(in crate::top) fn of_memory(
+        memory: (AllocationMeasure, Option<u64>),
+        weight: u64,
+        duration: u64,
+    ) -> Self {
+        Self { weight, duration, memory: Some(memory), ..Self::default() }
+    }
+
+    /// The most that the standard error of sampled bytes can be, as a share of them.
+    pub(in crate::top) fn error_share(&self) -> Option<f64> {
+        let (_, distance) = self.memory?;
+        let share = (distance? as f64 / self.weight as f64).sqrt();
+        (self.weight > 0).then_some(share)
     }
 
     /// The average load.
     pub(in crate::top) fn busy(&self) -> String {
+        if self.memory.is_some() {
+            let seconds = self.duration.max(1) as f64 / 1e9;
+            return format!("{}/s", bytes((self.weight as f64 / seconds) as u64));
+        }
         match self.state {
             SampleState::OnCpu => format!("CPU {}", percent(self.cpus)),
             SampleState::OffCpu => format!("{:.1} threads waiting", self.cpus),
@@ -124,6 +148,12 @@ impl Load {
 
     /// The total amount. Waits have no samples that could be counted.
     pub(in crate::top) fn amount(&self) -> String {
+        if let Some((measure, _)) = self.memory {
+            let error = self.error_share().map(|share| format!(" ± {}", percent(share)));
+            let is_live = measure == AllocationMeasure::Live;
+            let what = if is_live { "allocated and not freed" } else { "allocated" };
+            return format!("{}{} {what}", bytes(self.weight), error.unwrap_or_default());
+        }
         let seconds = self.cpus * self.duration as f64 / 1e9;
         match self.state {
             SampleState::OnCpu => counted(self.weight, "sample"),

@@ -59,10 +59,12 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
 fn count(bench: &Bench<'_>, program: &Program) -> Result<Vec<Tool>> {
     type Count = fn(&Bench<'_>, &Program) -> Result<Counted>;
     // Two runs of a tool say how far it differs from itself. DHAT takes minutes for a compiler.
-    let tools: [(&'static str, usize, Count); 3] = [
+    let has_dhat = usize::from(dhat::is_there());
+    let tools: [(&'static str, usize, Count); 4] = [
         ("nyquist", 2, nyquist::count),
         ("heaptrack", if heaptrack::is_there() { 2 } else { 0 }, heaptrack::count),
-        ("DHAT", usize::from(dhat::is_there()), dhat::count),
+        ("DHAT", has_dhat, dhat::count),
+        ("DHAT, by the caller of `realloc`", has_dhat, dhat::count_by_caller),
     ];
     let counted = tools.into_iter().filter(|(_, runs, _)| *runs > 0).map(|(name, runs, count)| {
         let runs = (0..runs).map(|_| count(bench, program)).collect::<Result<_>>()?;
