@@ -21,8 +21,8 @@ pub(super) const TESTS: &[Test] = &[
 const VALUES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
 
 /// What the functions of the workload allocate: bytes and blocks.
-const KNOWN: [(&str, f64, f64); 3] =
-    [("keeps", 2e6, 2000.0), ("holds", 2e6, 500.0), ("temps", 3e6, 10_000.0)];
+const KNOWN: [(&str, u64, u64); 3] =
+    [("keeps", 2_000_000, 2000), ("holds", 2_000_000, 500), ("temps", 3_000_000, 10_000)];
 
 /// A recording of the workload, whose three pauses are longer than two windows.
 fn recording<'a>(test: &'a Context<'_>, options: &[&str]) -> Invocation<'a> {
@@ -30,17 +30,18 @@ fn recording<'a>(test: &'a Context<'_>, options: &[&str]) -> Invocation<'a> {
     call.path(&test.workload("allocates")).args(&["windows", "3"])
 }
 
-/// The sums of a value of the stacks with a function in each window that has any, in the order of time.
-fn of_windows(test: &Context<'_>, folder: &str, kind: &str, function: &str) -> Result<Vec<(f64, f64)>, Stop> {
+/// The sums of a value of the stacks with a function in each window that has any, in the order of time, with the
+/// window's start in µs.
+fn of_windows(test: &Context<'_>, folder: &str, kind: &str, function: &str) -> Result<Vec<(u64, u64)>, Stop> {
     let rows = super::tables::query(
         test,
         &format!(
-            "select epoch_us(time) / 1e6 as start, sum(value)::double as sum from '{folder}/**/*.parquet'
+            "select epoch_us(time)::bigint as start, sum(value)::bigint as sum from '{folder}/**/*.parquet'
              where kind = '{kind}' and list_contains([frame.function for frame in frames], '{function}')
              group by all order by start"
         ),
     )?;
-    let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_default();
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or_default();
     Ok(rows.iter().map(|row| (number(row, "start"), number(row, "sum"))).collect())
 }
 
@@ -52,32 +53,32 @@ fn windows(test: &Context<'_>) -> Verdict {
     let of = |kind, function| of_windows(test, &to, kind, function);
     for (function, bytes, blocks) in KNOWN {
         for (kind, known) in [("alloc_space", bytes), ("alloc_objects", blocks)] {
-            let sum: f64 = of(kind, function)?.iter().map(|(_, sum)| sum).sum();
+            let sum: u64 = of(kind, function)?.iter().map(|(_, sum)| sum).sum();
             expect_eq(&format!("{kind} of {function} in all windows"), sum, known)?;
         }
     }
     // What stays is there at the end of each window from its allocation on. Beside other tests a window can be long.
     let stays = of("inuse_space", "keeps")?;
     expect(
-        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| *sum == 2e6),
+        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| *sum == 2_000_000),
         format_args!("what stays: {stays:?}"),
     )?;
     let blocks = of("inuse_objects", "keeps")?;
-    expect(blocks[1..].iter().all(|(_, sum)| *sum == 2000.0), format_args!("its blocks: {blocks:?}"))?;
-    let latest = |kind: &str| -> Result<f64, Stop> {
+    expect(blocks[1..].iter().all(|(_, sum)| *sum == 2000), format_args!("its blocks: {blocks:?}"))?;
+    let latest = |kind: &str| -> Result<u64, Stop> {
         let sql = format!(
-            "select max(epoch_us(time)) / 1e6 as last from '{to}/**/*.parquet' where kind = '{kind}'"
+            "select max(epoch_us(time))::bigint as last from '{to}/**/*.parquet' where kind = '{kind}'"
         );
-        Ok(super::tables::query(test, &sql)?[0]["last"].as_f64().unwrap_or_default())
+        Ok(super::tables::query(test, &sql)?[0]["last"].as_u64().unwrap_or_default())
     };
-    let last = stays.last().map_or(0.0, |(start, _)| *start);
+    let last = stays.last().map_or(0, |(start, _)| *start);
     expect(last >= latest("alloc_space")?, format_args!("what stays is in no later window than {last}"))?;
     // What is freed later is there until then. A window can end while blocks are allocated or freed.
     let held = of("inuse_space", "holds")?;
-    let end = held.last().map_or(0.0, |(start, _)| *start);
+    let end = held.last().map_or(0, |(start, _)| *start);
     expect(!held.is_empty() && end < last, format_args!("what is held: {held:?}, {stays:?}"))?;
     let between = held.iter().skip(1).filter(|(start, _)| *start != end);
-    expect(between.into_iter().all(|(_, sum)| *sum == 2e6), format_args!("what is held: {held:?}"))?;
+    expect(between.into_iter().all(|(_, sum)| *sum == 2_000_000), format_args!("what is held: {held:?}"))?;
     expect_eq("windows with temporary blocks at their ends", of("inuse_space", "temps")?.len(), 0)
 }
 
@@ -86,17 +87,20 @@ fn sampled(test: &Context<'_>) -> Verdict {
     let to = test.path("profiles").display().to_string();
     recording(test, &["--alloc-rate", "20000", "--to", &to]).run()?.succeeded()?;
     for (function, bytes, _) in KNOWN {
-        let sum: f64 = of_windows(test, &to, "alloc_space", function)?.iter().map(|(_, sum)| sum).sum();
+        let sum: u64 = of_windows(test, &to, "alloc_space", function)?.iter().map(|(_, sum)| sum).sum();
         // Five times the standard error of a sum.
-        let error = (sum - bytes).abs() / (RATE * bytes).sqrt();
+        let error = sum.abs_diff(bytes) as f64 / (RATE * bytes as f64).sqrt();
         expect(error < 5.0, format_args!("{function} allocates {bytes} bytes and not {sum}"))?;
     }
     let stays = of_windows(test, &to, "inuse_space", "keeps")?;
-    let whole = stays.last().map_or(0.0, |(_, sum)| *sum);
-    expect((whole - 2e6).abs() < 5.0 * (RATE * 2e6_f64).sqrt(), format_args!("what stays: {stays:?}"))?;
+    let whole = stays.last().map_or(0, |(_, sum)| *sum);
+    expect(
+        (whole as f64 - 2e6).abs() < 5.0 * (RATE * 2e6_f64).sqrt(),
+        format_args!("what stays: {stays:?}"),
+    )?;
     // The same blocks have the same weight in each window.
     expect(
-        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| (sum - whole).abs() < 3000.0),
+        stays.len() > 1 && stays[1..].iter().all(|(_, sum)| sum.abs_diff(whole) < 3000),
         format_args!("{stays:?}"),
     )
 }
@@ -120,10 +124,10 @@ fn destinations(test: &Context<'_>) -> Verdict {
         }
         expect(found > 0, format_args!("no {value} among the profiles"))?;
     }
-    let allocated = of_kind("alloc_space").filter_map(|it| it["functions"]["temps"].as_f64());
-    expect_eq("what temps allocates, by OpenTelemetry", allocated.sum::<f64>(), 3e6)?;
-    let live: Vec<_> = of_kind("inuse_space").filter_map(|it| it["functions"]["keeps"].as_f64()).collect();
-    expect(live.len() > 1 && live[1..].iter().all(|sum| *sum == 2e6), format_args!("{live:?}"))?;
+    let allocated = of_kind("alloc_space").filter_map(|it| it["functions"]["temps"].as_u64());
+    expect_eq("what temps allocates, by OpenTelemetry", allocated.sum::<u64>(), 3_000_000)?;
+    let live: Vec<_> = of_kind("inuse_space").filter_map(|it| it["functions"]["keeps"].as_u64()).collect();
+    expect(live.len() > 1 && live[1..].iter().all(|sum| *sum == 2_000_000), format_args!("{live:?}"))?;
     pushed(test, &pyroscope)
 }
 
