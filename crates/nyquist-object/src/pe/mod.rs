@@ -198,8 +198,8 @@ impl<S: ByteSource> Pe<S> {
         self.is_64
     }
 
-    /// Whether it is an image of ARM64EC: code for 64-bit ARM that works beside translated code for x86_64, as which the
-    /// headers state it. Such images have metadata (`CHPEMetadataPointer`, "Load Configuration Layout").
+    /// Whether it is an image of ARM64EC: code for 64-bit ARM that works beside translated code for x86_64, as which
+    /// the headers state it. Such images have metadata (`CHPEMetadataPointer`, "Load Configuration Layout").
     pub fn is_arm64ec(&self) -> bool {
         const POINTER: u32 = 200;
         let is_x86_64 = self.is_64 && self.architecture == Architecture::X86_64;

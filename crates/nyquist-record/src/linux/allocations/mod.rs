@@ -59,8 +59,8 @@ impl AllocationReader {
         vec![(FOLDER_VARIABLE.into(), folder), (RATE_VARIABLE.into(), self.rate.to_string().into())]
     }
 
-    /// Appends which blocks each program has not freed that has lost records of frees since the last call, so that these
-    /// blocks are not live for ever. Nothing where each allocation is recorded.
+    /// Appends which blocks each program has not freed that has lost records of frees since the last call, so that
+    /// these blocks are not live for ever. Nothing where each allocation is recorded.
     pub fn contents_after_losses(&self, events: &mut Vec<Event>) {
         self.reader.lock().files.contents_after_losses(events);
     }
