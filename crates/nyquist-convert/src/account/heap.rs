@@ -95,16 +95,7 @@ pub(super) struct Heap {
 
 impl Heap {
     fn new(pid: Pid) -> Self {
-        Self {
-            pid,
-            is_over: false,
-            live: 0,
-            level: 0,
-            peak: 0,
-            shown: Timestamp(0),
-            most_shown: 0,
-            peaks: 0,
-        }
+        Self { pid, is_over: false, live: 0, level: 0, peak: 0, shown: Timestamp(0), most_shown: 0, peaks: 0 }
     }
 }
 

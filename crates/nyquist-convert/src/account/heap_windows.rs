@@ -156,9 +156,10 @@ mod tests {
         heaps.allocate(time(1), &allocation(1, 100, (1, 0)), at(0));
         heaps.end_program(Pid(2));
         heaps.count_from(time(10));
-        assert_eq!(sums(&heaps)[0][1], 100.0);
+        let is_live = |heaps: &Heaps| (sums(heaps)[0][1] - 100.0).abs() < 1e-9;
+        assert!(is_live(&heaps));
         heaps.end_program(Pid(1));
-        assert_eq!(sums(&heaps)[0][1], 100.0, "until the window's end");
+        assert!(is_live(&heaps), "until the window's end");
         heaps.count_from(time(20));
         assert!(sums(&heaps).is_empty() && heaps.by_id.is_empty() && heaps.blocks.is_empty());
     }
