@@ -44,8 +44,8 @@ struct WaitGroup {
 
 impl<'a> View<'a> {
     /// The waits of the selected threads that ended in the selected times, of those that were recorded
-    /// individually, with the time of the others that they stand for. The longest in total come first. Filters by function do not apply. O(markers × log
-    /// markers).
+    /// individually. Their totals have the time of the others that they stand for. The longest in total come
+    /// first. Filters by function do not apply. O(markers × log markers).
     pub fn waits(&self) -> Vec<WaitedFor<'a>> {
         let profile = self.profile();
         let times = self.selection.times();

@@ -3,6 +3,7 @@
 //! A block that was sampled stands for 1/p blocks of its size, if a block of this size is sampled with the
 //! probability p.
 
+pub(crate) use super::heap_sums::AllocatedGroup;
 use super::heap_sums::{Amount, HeapSums};
 use crate::event::{Allocation, Free, HeapContents, HeapId, Pid, Tid, Timestamp, UserStack};
 use nyquist_profile::{StackId, ThreadIndex};
@@ -124,21 +125,6 @@ pub(crate) enum NamedStack {
     Own,
     /// It is that of an earlier one with the same number, if that was recorded.
     Known(Option<StackId>),
-}
-
-/// What is known of blocks that one thread has allocated at one stack, about the same time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AllocatedGroup {
-    pub(crate) row: ThreadIndex,
-    pub(crate) stack: Option<StackId>,
-    pub(crate) first: Timestamp,
-    /// When the last one was freed, if all were.
-    pub(crate) end: Option<Timestamp>,
-    pub(crate) distance: u64,
-    pub(crate) total: Amount,
-    pub(crate) live: Amount,
-    pub(crate) peak: Amount,
-    pub(crate) temporary: Amount,
 }
 
 impl Default for Heaps {

@@ -1,5 +1,7 @@
 //! The sums of blocks that are counted together.
 
+use crate::event::Timestamp;
+use nyquist_profile::{StackId, ThreadIndex};
 use std::ops::{AddAssign, SubAssign};
 
 /// Bytes and blocks. Estimates, where blocks are sampled.
@@ -32,6 +34,21 @@ impl SubAssign for Amount {
         self.bytes = less(self.bytes, other.bytes);
         self.blocks = less(self.blocks, other.blocks);
     }
+}
+
+/// What is known of blocks that one thread has allocated at one stack, about the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocatedGroup {
+    pub(crate) row: ThreadIndex,
+    pub(crate) stack: Option<StackId>,
+    pub(crate) first: Timestamp,
+    /// When the last one was freed, if all were.
+    pub(crate) end: Option<Timestamp>,
+    pub(crate) distance: u64,
+    pub(crate) total: Amount,
+    pub(crate) live: Amount,
+    pub(crate) peak: Amount,
+    pub(crate) temporary: Amount,
 }
 
 /// The sums of a group of blocks.

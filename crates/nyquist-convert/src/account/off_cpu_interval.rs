@@ -78,7 +78,7 @@ impl OffCpuInterval {
 
     /// Whether it has a marker of its own, because it is long, or because it stands for much time.
     pub(crate) fn is_marked(&self, end: Timestamp, waited_ns: u64) -> bool {
-        self.is_long(end) || waited_ns >= LEAST_MARKED_SUM_NS
+        self.is_long(end) || waited_ns >= MIN_MARKED_SUM_NS
     }
 
     /// Whether a look may still report where the thread waits, because the wait has only just begun.
@@ -139,7 +139,7 @@ pub(crate) struct LeavingStack {
 }
 
 /// The shortest time, in nanoseconds, for which a wait of any length that stands for it has a marker.
-const LEAST_MARKED_SUM_NS: u64 = 1_000_000;
+const MIN_MARKED_SUM_NS: u64 = 1_000_000;
 
 /// The longest delay of the event of a look at a waiting thread, in nanoseconds.
 const MAY_BE_SEEN_NS: u64 = 2_000_000_000;
