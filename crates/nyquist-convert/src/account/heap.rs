@@ -77,7 +77,6 @@ pub(super) struct Block {
 /// What all blocks of a heap are together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heap {
-    pub(super) pid: Pid,
     /// Whether its program has ended.
     pub(super) is_over: bool,
     /// The bytes that are live, of those that were recorded.
@@ -95,15 +94,16 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    fn new(pid: Pid) -> Self {
-        Self { pid, is_over: false, live: 0, level: 0, peak: 0, shown: Timestamp(0), most_shown: 0, peaks: 0 }
-    }
+    const EMPTY: Self =
+        Self { is_over: false, live: 0, level: 0, peak: 0, shown: Timestamp(0), most_shown: 0, peaks: 0 };
 }
 
 /// The blocks of all recorded heaps.
 #[derive(Debug)]
 pub(crate) struct Heaps {
     pub(super) by_id: FxHashMap<HeapId, Heap>,
+    /// The heaps of programs that run.
+    pub(super) running: FxHashMap<Pid, Vec<HeapId>>,
     pub(super) blocks: FxHashMap<(HeapId, u64), Block>,
     pub(super) groups: Vec<Group>,
     pub(super) by_key: FxHashMap<GroupKey, u32>,
@@ -138,6 +138,7 @@ impl Heaps {
     pub(crate) fn within(limits: HeapLimits) -> Self {
         Self {
             by_id: FxHashMap::default(),
+            running: FxHashMap::default(),
             blocks: FxHashMap::default(),
             groups: Vec::new(),
             by_key: FxHashMap::default(),
@@ -160,7 +161,10 @@ impl Heaps {
         let id = (allocation.heap, allocation.address);
         // The record of its free was lost, or is late.
         self.end(id, now, None);
-        let heap = self.by_id.entry(allocation.heap).or_insert(Heap::new(allocation.sample.pid));
+        let heap = self.by_id.entry(allocation.heap).or_insert_with(|| {
+            self.running.entry(allocation.sample.pid).or_default().push(allocation.heap);
+            Heap::EMPTY
+        });
         let peaks = heap.peaks;
         let key = GroupKey { heap: allocation.heap, row, stack, slice: 0, end: None };
         let amount = Amount::of_block(allocation.size, allocation.distance);

@@ -10,14 +10,16 @@ const GONE: u32 = u32::MAX;
 impl Heaps {
     /// A program has ended: its process has, or has become another program. Its blocks are live until the window's end.
     pub(crate) fn end_program(&mut self, pid: Pid) {
-        for heap in self.by_id.values_mut().filter(|heap| heap.pid == pid) {
-            heap.is_over = true;
+        for id in self.running.remove(&pid).unwrap_or_default() {
+            if let Some(heap) = self.by_id.get_mut(&id) {
+                heap.is_over = true;
+            }
         }
     }
 
-    /// Whether a process has allocated something.
-    pub(crate) fn knows(&self, pid: Pid) -> bool {
-        self.by_id.values().any(|heap| heap.pid == pid)
+    /// Whether a program that runs has allocated something.
+    pub(crate) fn has_heap_of(&self, pid: Pid) -> bool {
+        self.running.contains_key(&pid)
     }
 
     /// Begins to count allocations at a time. Earlier ones are forgotten; blocks of programs that run stay live. Linear

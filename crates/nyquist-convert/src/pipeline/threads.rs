@@ -44,7 +44,7 @@ impl Pipeline {
         self.off_cpu.forget(id.1);
         self.end_on_cpu_interval(now, cpu, id, SwitchReason::Ended);
         self.end_thread(now, cpu, id);
-        if self.heaps.knows(id.0) && !self.processes.process(id.0, now).has_live_thread() {
+        if self.heaps.has_heap_of(id.0) && !self.processes.process(id.0, now).has_live_thread() {
             self.heaps.end_program(id.0);
         }
         self.walker.forget(id.1);
