@@ -57,6 +57,8 @@ pub mod header {
     pub const RATE: usize = 24;
     /// The bytes of the ring.
     pub const CAPACITY: usize = 32;
+    /// What the recorder should know of the process: a sum of [`flag`](super::flag)s.
+    pub const FLAGS: usize = 40;
     /// How many bytes were ever written to the ring.
     pub const WRITTEN: usize = 64;
     /// How many sampled allocations were lost.
@@ -67,6 +69,12 @@ pub mod header {
     pub const READ: usize = 128;
     /// The bytes of the header.
     pub const LEN: usize = 4096;
+}
+
+/// What the recorder should know of a process.
+pub mod flag {
+    /// C++'s operators do not call `malloc`, and are not seen.
+    pub const OPERATORS_NOT_SEEN: u64 = 1;
 }
 
 /// The place of the table.

@@ -94,7 +94,11 @@ pub(super) const TESTS: &[Need] = &[
         "wait_functions",
     ]),
     need("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "libjemalloc2", "is another allocator")
-        .of(&["allocations"]),
+        .of(&["allocation_operators", "allocations"]),
+    need("/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4", "libgoogle-perftools4", "is another allocator")
+        .of(&["allocation_operators"]),
+    need("/usr/lib/x86_64-linux-gnu/libmimalloc.so.2.0", "libmimalloc2.0", "is another allocator")
+        .of(&["allocation_operators"]),
     need("dwz", "dwz", "shares debug info between programs").of(&["oracle"]),
     need("musl-gcc", "musl-tools", "builds programs with a C library that has no unwind information")
         .of(&["allocations", "stacks"]),

@@ -7,7 +7,7 @@ use crate::event::{
     Allocation, Event, EventKind, Free, HeapId, Pid, Registers, Sample, SampleState, Tid, UserStack,
 };
 use bytes::Bytes;
-use nyquist_alloc::protocol::{self, header, record};
+use nyquist_alloc::protocol::{self, flag, header, record};
 use nyquist_object::Cursor;
 
 /// The header of a file.
@@ -27,6 +27,8 @@ pub struct AllocationHeader {
     pub lost_allocations: u64,
     /// How many records of frees were lost.
     pub lost_frees: u64,
+    /// Whether C++'s operators do not call `malloc`, and are not seen.
+    pub operators_not_seen: bool,
 }
 
 impl AllocationHeader {
@@ -44,6 +46,7 @@ impl AllocationHeader {
             written: word(header::WRITTEN)?,
             lost_allocations: word(header::LOST_ALLOCATIONS)?,
             lost_frees: word(header::LOST_FREES)?,
+            operators_not_seen: word(header::FLAGS)? & flag::OPERATORS_NOT_SEEN != 0,
         };
         let is_sound = bytes.starts_with(&protocol::MAGIC)
             && (8..=protocol::MAX_RING).contains(&parsed.capacity)

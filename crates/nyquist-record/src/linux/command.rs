@@ -19,14 +19,24 @@ impl Command {
         if program.is_empty() {
             return Ok(Vec::new());
         }
-        let own = self.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        let path = own.or_else(|| std::env::var_os("PATH")).unwrap_or_else(|| DEFAULT_PATH.into());
+        let path = self.variable("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
         path.as_bytes().split(|byte| *byte == b':').map(|folder| in_folder(folder, program)).collect()
     }
 
     /// The arguments, with the program's own name first.
     pub(crate) fn arguments(&self) -> Result<Vec<CString>, NulError> {
         [&self.program].into_iter().chain(&self.args).map(|word| CString::new(word.as_bytes())).collect()
+    }
+
+    /// The libraries that the loader loads before all others, if there are some.
+    pub fn preloaded(&self) -> Option<OsString> {
+        self.variable("LD_PRELOAD").filter(|libraries| !libraries.is_empty())
+    }
+
+    /// A variable of its environment.
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let own = self.env.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+        own.or_else(|| std::env::var_os(name))
     }
 
     /// The whole environment, as `NAME=value`.

@@ -175,10 +175,24 @@ fn compiled(test: &Context<'_>, compiler: &[&str], (name, source): (&str, &str))
 /// The bytes of each function itself, and the function with the most.
 fn self_bytes(test: &Context<'_>, program: &str) -> Result<(BTreeMap<String, f64>, String)> {
     let recorded = test.record_command(&[program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
-    let call = test.nyquist(&["report", "--json", "--limit", "0", "--event", "total"]);
-    let json: Value = serde_json::from_str(&call.path(&recorded.path).run()?.succeeded()?.stdout_text())?;
+    let json = functions(test, &recorded, "total")?;
     let first = json["functions"][0]["function"].as_str().unwrap_or_default().to_owned();
     Ok((sums(json["functions"].as_array().into_iter().flatten(), "self"), first))
+}
+
+/// The bytes of each function itself, of an event.
+pub(super) fn self_sums(
+    test: &Context<'_>,
+    recorded: &Recorded,
+    event: &str,
+) -> Result<BTreeMap<String, f64>> {
+    let json = functions(test, recorded, event)?;
+    Ok(sums(json["functions"].as_array().into_iter().flatten(), "self"))
+}
+
+fn functions(test: &Context<'_>, recorded: &Recorded, event: &str) -> Result<Value> {
+    let call = test.nyquist(&["report", "--json", "--limit", "0", "--event", event]);
+    Ok(serde_json::from_str(&call.path(&recorded.path).run()?.succeeded()?.stdout_text())?)
 }
 
 fn of_cpp(test: &Context<'_>) -> Verdict {

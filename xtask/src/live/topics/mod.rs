@@ -10,6 +10,7 @@ mod agent_failures;
 mod agent_targets;
 mod agents;
 mod allocation_exports;
+mod allocation_operators;
 mod allocation_refusals;
 mod allocation_views;
 mod allocations;
@@ -144,6 +145,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic("counters", &[AsStarted, PlainUser], counters::TESTS),
     topic("allocations", &[AsStarted, Root, PlainUser], allocations::TESTS),
     topic("allocation_exports", &[AsStarted], allocation_exports::TESTS),
+    topic("allocation_operators", &[AsStarted], allocation_operators::TESTS),
     topic("allocation_refusals", &[AsStarted, Root, PlainUser], allocation_refusals::TESTS),
     topic("allocation_views", &[AsStarted], allocation_views::TESTS),
     topic("events", &[AsStarted, Root, PlainUser, BusyCpu], events::TESTS),

@@ -109,6 +109,21 @@ pub(in crate::sys) fn here() -> Caller {
     Caller { ip, sp, fp }
 }
 
+/// Ends the process by a signal.
+#[cfg(nyquist_operators)]
+pub(super) fn trap() -> ! {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction raises a signal, and does nothing else.
+    unsafe {
+        asm!("ud2", options(noreturn));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction raises a signal, and does nothing else.
+    unsafe {
+        asm!("udf #0", options(noreturn));
+    }
+}
+
 /// A system call with up to six arguments. Returns what the kernel does: an error is a small negative number.
 ///
 /// # Safety

@@ -1,6 +1,7 @@
 //! The functions that the preloaded library has in place of the C library's. Each calls the next one of its name.
 //!
-//! C++'s operators call `malloc` and `free`, so they need no hooks of their own.
+//! C++'s operators of libstdc++ and libc++ call `malloc` and `free`, so they need no hooks of their own. Those of other
+//! allocators do not: see `operators`.
 
 use super::arch::Caller;
 use super::bootstrap;
@@ -81,17 +82,20 @@ fn allocate(size: usize, caller: Caller, call: impl FnOnce() -> *mut u8) -> *mut
         return call();
     }
     let block = call();
-    thread.is_inside.set(false);
-    if !block.is_null() && bootstrap::size_of(block).is_none() {
-        recorder::allocated(block as usize, size, held(block), || caller);
+    if block.is_null() || bootstrap::size_of(block).is_some() {
+        thread.is_inside.set(false);
+        return block;
     }
+    let held = held(block);
+    thread.is_inside.set(false);
+    recorder::allocated(block as usize, size, held, || caller);
     block
 }
 
 /// The bytes that the allocator holds for a block. They are counted where samples are taken, so that the moment
-/// of the peak is exact.
+/// of the peak is exact. An allocator may allocate for the answer: the thread has to be inside of it.
 #[inline(always)]
-fn held(block: *mut u8) -> usize {
+pub(super) fn held(block: *mut u8) -> usize {
     match next(Next::UsableSize) {
         // SAFETY: it is the allocator's own function, for a block of it.
         Some(function) => unsafe {
@@ -145,20 +149,21 @@ unsafe extern "C" fn on_realloc(block: *mut u8, size: usize, sp: usize, fp: usiz
     }
     let released = recorder::release(block as usize, held(block));
     let moved = reallocated(block, size);
+    let held = if moved.is_null() { 0 } else { held(moved) };
     thread.is_inside.set(false);
-    note_move(released, moved, size, caller);
+    note_move(released, (moved, held), size, caller);
     moved
 }
 
 /// Notes what came of a block that was to be resized: it was freed, and there is a new one at the caller's
 /// stack, or it has stayed.
-fn note_move(released: Released, moved: *mut u8, size: usize, caller: Caller) {
+fn note_move(released: Released, (moved, held): (*mut u8, usize), size: usize, caller: Caller) {
     if moved.is_null() && size > 0 {
         return recorder::restore(released);
     }
     released.record();
     if !moved.is_null() {
-        recorder::allocated(moved as usize, size, held(moved), || caller);
+        recorder::allocated(moved as usize, size, held, || caller);
     }
 }
 
@@ -249,16 +254,27 @@ unsafe extern "C" fn on_pvalloc(size: usize, sp: usize, fp: usize, ip: usize) ->
     )
 }
 
+/// A block for an operator of C++ that the program lacks.
+#[cfg(nyquist_operators)]
+pub(super) fn malloc_for_operator(size: usize, alignment: usize) -> *mut u8 {
+    if alignment <= 16 {
+        return call_next!(Malloc(size) as extern "C" fn(usize) -> *mut u8, otherwise bootstrap::allocate(size, 16));
+    }
+    let size = size.checked_next_multiple_of(alignment).unwrap_or(usize::MAX);
+    call_next!(AlignedAlloc(alignment, size) as extern "C" fn(usize, usize) -> *mut u8,
+        otherwise bootstrap::allocate(size, alignment))
+}
+
 #[no_mangle]
-unsafe extern "C" fn free(block: *mut u8) {
+pub(super) unsafe extern "C" fn free(block: *mut u8) {
     if block.is_null() || bootstrap::size_of(block).is_some() {
         return;
     }
     let thread = thread::state();
-    if !recorder::is_off() && !thread.is_inside.get() {
+    let was_inside = thread.is_inside.replace(true);
+    if !recorder::is_off() && !was_inside {
         recorder::release(block as usize, held(block)).record();
     }
-    let was_inside = thread.is_inside.replace(true);
     call_next!(Free(block) as extern "C" fn(*mut u8), otherwise());
     thread.is_inside.set(was_inside);
 }

@@ -12,6 +12,8 @@ mod known_stacks;
 mod last_stack;
 #[cfg(nyquist_preloaded)]
 mod next;
+#[cfg(all(nyquist_preloaded, nyquist_operators))]
+mod operators;
 mod process;
 mod recorder;
 mod shared;

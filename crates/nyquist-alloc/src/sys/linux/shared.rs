@@ -40,6 +40,8 @@ impl SharedFile {
         made.word(header::PID).store(u64::from(process), Ordering::Relaxed);
         made.word(header::PID_NAMESPACE).store(calls::namespace(), Ordering::Relaxed);
         made.word(header::RATE).store(rate, Ordering::Relaxed);
+        #[cfg(nyquist_preloaded)]
+        made.word(header::FLAGS).store(super::next::flags(), Ordering::Relaxed);
         made.word(header::CAPACITY).store((len - RING_START) as u64, Ordering::Relaxed);
         made.word(0).store(u64::from_le_bytes(MAGIC), Ordering::Release);
         Some(made)

@@ -34,6 +34,8 @@ pub(super) struct AllocationFile {
     read: u64,
     decoder: AllocationDecoder,
     is_readable: bool,
+    /// Whether C++'s operators of the program are not seen.
+    pub(super) operators_not_seen: bool,
     pub(super) lost_allocations: u64,
     pub(super) lost_frees: u64,
     /// How many of them were lost when it was last asked.
@@ -74,6 +76,7 @@ impl AllocationFile {
             read: 0,
             decoder: AllocationDecoder::new(pid, heap, header.distance),
             is_readable: true,
+            operators_not_seen: header.operators_not_seen,
             lost_allocations: 0,
             lost_frees: 0,
             noted_lost_frees: 0,

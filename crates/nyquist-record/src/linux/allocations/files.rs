@@ -29,6 +29,8 @@ pub struct AllocationSummary {
     pub unreadable: u64,
     /// How many processes had no space for their records.
     pub without_space: u64,
+    /// In how many processes C++'s operators were not seen, because they do not call `malloc`.
+    pub without_operators: u64,
 }
 
 /// The files that are read.
@@ -119,6 +121,7 @@ impl AllocationFiles {
             lost_frees: sum(|file| file.lost_frees),
             unreadable: sum(AllocationFile::unreadable).saturating_add(self.refused + left_out),
             without_space: self.empty,
+            without_operators: sum(|file| u64::from(file.operators_not_seen)),
         }
     }
 }

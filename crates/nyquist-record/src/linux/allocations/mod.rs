@@ -22,7 +22,7 @@ use super::markers::folder::MarkerFolder;
 
 pub use files::AllocationSummary;
 pub use nyquist_alloc::protocol::{DEFAULT_RATE, MAX_HASHED_RATE};
-pub use preload::{LibraryError, PreloadedLibrary};
+pub use preload::{LibraryError, LibraryVariant, PreloadedLibrary};
 pub use program::{AllocationMethod, NoAllocations, allocation_method};
 
 /// Reads the allocations of a command.

@@ -11,6 +11,7 @@ use nyquist_alloc::protocol::SECTION;
 use nyquist_object::{Architecture, Elf, FileSource};
 use thiserror::Error;
 
+use super::preload::LibraryVariant;
 use crate::linux::Command;
 use crate::linux::privileges;
 use crate::linux::sys::users;
@@ -25,7 +26,7 @@ const SYMBOL: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationMethod {
     /// By a library that is preloaded into the program.
-    Preloaded,
+    Preloaded(LibraryVariant),
     /// By the program itself, whose allocator is wrapped.
     Wrapped,
 }
@@ -65,9 +66,26 @@ pub fn allocation_method(command: &Command) -> Result<AllocationMethod, NoAlloca
     let user = command.run_as.as_ref().map_or_else(users::effective, |user| user.uid);
     match candidates.iter().find(|candidate| is_executable(&path_of(candidate))) {
         // The launch fails with its own message.
-        None => Ok(AllocationMethod::Preloaded),
-        Some(program) => method_of(program, name, user),
+        None => Ok(AllocationMethod::Preloaded(LibraryVariant::Functions)),
+        Some(program) => Ok(match method_of(program, name, user)? {
+            AllocationMethod::Preloaded(_) if preloads_allocator(command) => {
+                AllocationMethod::Preloaded(LibraryVariant::FunctionsAndOperators)
+            }
+            method => method,
+        }),
     }
+}
+
+/// Whether an allocator is preloaded into the command, which may have operators of its own for C++.
+fn preloads_allocator(command: &Command) -> bool {
+    let preloaded = command.preloaded().unwrap_or_default();
+    preloaded.as_bytes().split(|byte| b": ".contains(byte)).any(is_allocator)
+}
+
+/// Whether a library is an allocator, by its name or path.
+fn is_allocator(library: &[u8]) -> bool {
+    let name = library.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    ALLOCATOR_LIBRARIES.iter().any(|part| name.windows(part.len()).any(|window| window == *part))
 }
 
 fn method_of(program: &CString, name: String, user: u32) -> Result<AllocationMethod, NoAllocations> {
@@ -108,7 +126,12 @@ fn method_of_file(file: File, name: String) -> Result<AllocationMethod, NoAlloca
             None => {}
         }
     }
-    Ok(AllocationMethod::Preloaded)
+    let needed = elf.dynamic().ok().flatten().map(|dynamic| dynamic.needed).unwrap_or_default();
+    Ok(AllocationMethod::Preloaded(if needed.iter().any(|library| is_allocator(library)) {
+        LibraryVariant::FunctionsAndOperators
+    } else {
+        LibraryVariant::Functions
+    }))
 }
 
 /// What a symbol table has that is in the way.
@@ -120,6 +143,9 @@ enum Found {
 /// Functions of allocators that programs link in under names of their own.
 const ALLOCATORS: [&[u8]; 7] =
     [b"_rjem_malloc", b"_rjem_mallocx", b"je_malloc", b"mi_malloc", b"tc_malloc", b"rpmalloc", b"sn_malloc"];
+
+/// Parts of the names of shared libraries that are allocators: jemalloc, tcmalloc, mimalloc, tbbmalloc and others.
+const ALLOCATOR_LIBRARIES: [&[u8]; 4] = [b"malloc", b"hoard", b"scudo", b"libmesh"];
 
 /// Functions of sanitizers that replace the allocator.
 const SANITIZERS: [&[u8]; 4] = [b"__asan_init", b"__msan_init", b"__tsan_init", b"__hwasan_init"];
@@ -164,10 +190,33 @@ mod tests {
     #[test]
     fn the_test_itself_can_be_recorded() {
         let program = CString::new(std::env::current_exe().unwrap().as_os_str().as_bytes()).unwrap();
-        assert_eq!(method_of(&program, "test".into(), users::effective()), Ok(AllocationMethod::Preloaded));
+        let plain = AllocationMethod::Preloaded(LibraryVariant::Functions);
+        assert_eq!(method_of(&program, "test".into(), users::effective()), Ok(plain));
         assert_eq!(
             method_of(&CString::new("/nowhere").unwrap(), "x".into(), 0),
             Err(NoAllocations::Unreadable("x".into()))
         );
+    }
+
+    #[test]
+    fn an_allocator_brings_operators() {
+        let method = |preloaded: &str| {
+            let program = std::env::current_exe().unwrap().into_os_string();
+            let env = vec![("LD_PRELOAD".into(), preloaded.into())];
+            allocation_method(&Command { program, env, ..Command::default() })
+        };
+        let with_operators = Ok(AllocationMethod::Preloaded(LibraryVariant::FunctionsAndOperators));
+        for library in
+            ["/usr/lib/libjemalloc.so.2", "libx.so libtcmalloc_minimal.so.4", "a.so:libmimalloc.so.2.0"]
+        {
+            assert_eq!(method(library), with_operators, "{library}");
+        }
+        for library in ["", "libstdc++.so.6", "/opt/malloc/libx.so"] {
+            assert_eq!(
+                method(library),
+                Ok(AllocationMethod::Preloaded(LibraryVariant::Functions)),
+                "{library}"
+            );
+        }
     }
 }

@@ -8,10 +8,10 @@ use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::Converter;
 use nyquist_record::linux::allocations::{
-    AllocationMethod, AllocationReader, AllocationSummary, NoAllocations, PreloadedLibrary, allocation_method,
+    AllocationMethod, AllocationReader, AllocationSummary, LibraryVariant, NoAllocations, PreloadedLibrary,
+    allocation_method,
 };
 use nyquist_record::linux::{Command, Credentials};
-use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub(crate) fn begin(
 /// How allocations are recorded.
 fn how_recorded(method: AllocationMethod, rate: u64) -> String {
     let by = match method {
-        AllocationMethod::Preloaded => "a library that is preloaded into the program",
+        AllocationMethod::Preloaded(_) => "a library that is preloaded into the program",
         AllocationMethod::Wrapped => "the program's own allocator, which is wrapped",
     };
     if rate <= 1 {
@@ -89,7 +89,7 @@ fn prepare(
     let reader = AllocationReader::for_command(owner, rate)
         .map_err(|error| format!("no folder can be made for them: {error}"))?;
     let library = match method {
-        AllocationMethod::Preloaded => Some(place(&reader.folder())?),
+        AllocationMethod::Preloaded(variant) => Some(place(&reader.folder(), variant)?),
         AllocationMethod::Wrapped => None,
     };
     command.env.extend(reader.variables());
@@ -114,12 +114,12 @@ fn what_works(reason: &NoAllocations) -> &'static str {
 }
 
 /// Puts the library into the user's own cache. A user without one has it in the recording's own folder.
-fn place(folder: &Path) -> Result<PreloadedLibrary, String> {
+fn place(folder: &Path, variant: LibraryVariant) -> Result<PreloadedLibrary, String> {
     let placed = identity::as_invoking_user(|| {
         let cache = UserFolders::of_user().cache().map(|cache| cache.join("library"));
-        match cache.map(|cache| PreloadedLibrary::place(&cache)) {
+        match cache.map(|cache| PreloadedLibrary::place(&cache, variant)) {
             Some(Ok(library)) => Ok(library),
-            Some(Err(_)) | None => PreloadedLibrary::place(folder),
+            Some(Err(_)) | None => PreloadedLibrary::place(folder, variant),
         }
     });
     placed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
@@ -127,10 +127,8 @@ fn place(folder: &Path) -> Result<PreloadedLibrary, String> {
 
 /// The libraries to preload, this one first: the program's own definitions may be in another.
 fn preload_with(library: &PreloadedLibrary, command: &Command) -> OsString {
-    let own = command.env.iter().rev().find(|(name, _)| name == PRELOAD).map(|(_, value)| value.clone());
-    let others = own.or_else(|| env::var_os(PRELOAD)).filter(|others| !others.is_empty());
     let mut all = library.path().as_os_str().to_owned();
-    if let Some(others) = others {
+    if let Some(others) = command.preloaded() {
         all.push(":");
         all.push(others);
     }
@@ -164,6 +162,13 @@ pub(crate) fn losses(summary: &AllocationSummary) -> Vec<String> {
              (--alloc-rate), or what starts it has removed LD_PRELOAD from its environment"
                 .to_owned(),
         );
+    }
+    if summary.without_operators > 0 {
+        let programs = counted(summary.without_operators, "program");
+        sentences.push(format!(
+            "C++'s `operator new` of {programs} was not seen, because the allocator has operators of its own: start nyquist \
+             with the allocator's library in LD_PRELOAD, or the program itself by `nyquist record --alloc`"
+        ));
     }
     if summary.lost_allocations > 0 {
         let lost = counted(summary.lost_allocations, "sampled allocation");
