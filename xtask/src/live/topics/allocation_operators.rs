@@ -86,7 +86,7 @@ fn of_mimalloc(test: &Context<'_>) -> Verdict {
 
 fn are_seen(test: &Context<'_>, library: &str) -> Verdict {
     if !Path::new(library).exists() {
-        return skip(&format!("there is no {library}"));
+        return skip(format!("there is no {library}"));
     }
     let program = compiled(test, "operators", PROGRAM, &[library])?;
     has_sums(test, &[&program], "")

@@ -127,8 +127,8 @@ fn library_of(address: usize) -> Option<usize> {
     (found != 0).then_some(info.base as usize)
 }
 
-/// Looks a name up behind this library; 0 if the program has none. Before version 2.34, glibc has the function for this in
-/// a library of its own, which a program may lack; then there is no allocator to be found.
+/// Looks a name up behind this library; 0 if the program has none. Before version 2.34, glibc has the function for this
+/// in a library of its own, which a program may lack; then there is no allocator to be found.
 pub(super) fn look_up(name: *const c_char) -> usize {
     const NEXT: *mut c_void = usize::MAX as *mut c_void;
     let function = weak_symbol!("dlsym");
