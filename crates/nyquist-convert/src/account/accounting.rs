@@ -20,6 +20,8 @@ pub(crate) struct Accounting {
     cycle_time: CycleTime,
     /// Whether the source counts the CPU time of threads apart from their samples.
     has_totals: bool,
+    /// Whether samples have the CPU time of their thread from the thread's own clock, as those of ptrace do.
+    reads_thread_clocks: bool,
     /// The remainders of threads that have ended.
     remainders: ProgramRemainders,
 }
@@ -57,6 +59,7 @@ impl Accounting {
             losses: Losses::default(),
             cycle_time: cycle_time.unwrap_or_else(|| CycleTime::new(rules.sampling_interval)),
             has_totals: false,
+            reads_thread_clocks: false,
             remainders: ProgramRemainders::default(),
         }
     }
@@ -170,7 +173,7 @@ impl Accounting {
 
     /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
     pub(crate) fn share(
-        &self,
+        &mut self,
         process: &mut Process,
         (sample, now): (&Sample, Timestamp),
         used: u64,
@@ -183,6 +186,7 @@ impl Accounting {
             | SampleState::Runnable { waited_ns }
             | SampleState::Waiting { waited_ns, .. } => waited_ns,
         };
+        self.reads_thread_clocks = true;
         let thread = process.thread(sample.tid, now);
         thread.time.unsampled.add(used);
         thread.time.waited.add(waited);
@@ -297,8 +301,11 @@ impl Accounting {
             let left = self.remainders.settle(&process.name, &mut rest, interval);
             return Unsampled { lost, left, not_permitted: 0 };
         }
+        // What a thread's own clock shows was not in another thread.
+        let left = if self.reads_thread_clocks { rest.take_intervals(interval) } else { 0 };
         process.unsampled.add(rest);
-        Unsampled { lost, ..self.settle(process) }
+        let settled = self.settle(process);
+        Unsampled { lost, left: settled.left + left, ..settled }
     }
 
     /// Takes the intervals of a process that certainly have no sample. If the kernel is sampled, too, the next

@@ -203,3 +203,23 @@ fn time_of_lost_totals_is_not_left_out() {
         vec![uncounted(1, 0, 1), exit_of(2, 2), exit_of(3, 1), total_of(3, Some(0), 1, 3), all(9 * MS)];
     assert_eq!(folded_of(false, events), ["0x1 1", "[kernel: not permitted] 2", "[not sampled] 6"]);
 }
+
+/// By ptrace, a thread may end before it is looked at. Its own clock shows what it has used.
+#[test]
+fn a_clock_of_a_thread_shows_its_own_time() {
+    let mut converter = converter(true);
+    let EventKind::Sample(first) = sample(1, 1, Some(1), &[1]) else { unreachable!() };
+    let state = SampleState::Running { waited_ns: 0 };
+    converter.push(at(1, EventKind::Sample(Sample { state, ..first })));
+    for (time, tid, used_ms) in [(7, 2, 5), (8, 3, 6), (9, 1, 3)] {
+        let used = EventKind::Total { pid: Pid(1), tid: Tid(tid), cpu_time_ns: used_ms * MS + 1 };
+        converter.push(at(time, used));
+        converter.push(exit_of(time, tid));
+    }
+    let profile = converter.finish().profile;
+    let weights = |tid: &str| {
+        let rows = profile.threads().iter().filter(|thread| thread.tid.as_str() == tid);
+        rows.flat_map(|thread| &thread.samples).map(|sample| sample.weight).sum::<u64>()
+    };
+    assert_eq!(["1", "2", "3"].map(weights), [3, 5, 6], "{:?}", folded(&profile));
+}
