@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_descriptor_now_anothers_is_left_alone() {
         let mut area = Area::create().unwrap();
-        let other = sys::memory_file(c"other").unwrap();
+        let other = sys::memory_file(&CString::new("other").unwrap()).unwrap();
         let own = std::mem::replace(&mut area.file, other);
         assert!(area.ring().is_err() && area.free().is_ok());
         assert_eq!(

@@ -53,7 +53,8 @@ impl Interval {
 
 impl Instant {
     /// Adds a field.
-    #[allow(clippy::return_self_not_must_use, reason = "dropping it marks the moment")]
+    // Dropping it marks the moment. (Older compilers know no reasons of attributes.)
+    #[allow(clippy::return_self_not_must_use)]
     pub fn field(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         OpenMarker::add(&mut self.0, key, value);
         self
