@@ -12,7 +12,7 @@ use crate::steps::{cargo, succeeds};
 /// The workspace in which the packages find each other. It has the same profile as the project's workspace.
 /// So other people's crates, which the lints have checked before, are not checked again.
 const WORKSPACE: &str = r#"[workspace]
-resolver = "3"
+resolver = "2"
 members = ["*-*.*.*"]
 
 [profile.dev]
@@ -22,7 +22,25 @@ debug = "line-tables-only"
 [patch.crates-io]
 "#;
 
-/// Packs every crate, and checks each package separately, with the features that it enables itself.
+/// The crates for programs of others, which take older compilers than the profiler.
+const FOR_OTHERS: [&str; 2] = ["nyquist-alloc", "nyquist-tracing"];
+
+/// A program of others, which is a workspace of its own.
+const PROGRAM: &str = r#"[package]
+name = "program"
+version = "0.1.0"
+edition = "2021"
+
+[lib]
+path = "lib.rs"
+
+[workspace]
+
+[dependencies]
+"#;
+
+/// Packs every crate, and checks each package separately, with the features that it enables itself. The crates for
+/// programs of others are also checked with the oldest compiler that they name.
 pub(crate) fn run(ci: bool) -> Result<bool> {
     let folder = crate::paths::target().join("packaging");
     forget(&folder)?;
@@ -42,7 +60,66 @@ pub(crate) fn run(ci: bool) -> Result<bool> {
         check.arg(folder.join("Cargo.toml")).arg("--target-dir").arg(crate::paths::target());
         all_pass &= succeeds(check)?;
     }
+    for name in FOR_OTHERS {
+        all_pass &= checks_with_oldest(&folder, name)?;
+    }
     Ok(all_pass)
+}
+
+/// Checks a program that uses a package, with the oldest compiler that the package names, and that compiler's cargo.
+fn checks_with_oldest(folder: &Path, name: &str) -> Result<bool> {
+    let package = unpacked(folder, name)?;
+    let oldest = oldest_compiler(&fs::read_to_string(package.join("Cargo.toml"))?)
+        .with_context(|| format!("{name} names no compiler"))?;
+    if !has_compiler(&oldest) {
+        println!("{name}: not checked with Rust {oldest}: `rustup toolchain install {oldest}` gets it");
+        return Ok(true);
+    }
+    let program = folder.join(format!("program-of-{name}"));
+    fs::create_dir_all(&program)?;
+    fs::write(program.join("Cargo.toml"), format!("{PROGRAM}{name} = {{ path = {package:?} }}\n"))?;
+    fs::write(program.join("lib.rs"), format!("pub use {};\n", name.replace('-', "_")))?;
+    let mut check = with_compiler(&oldest);
+    check.args(["cargo", "check", "--quiet", "--manifest-path"]).arg(program.join("Cargo.toml"));
+    check.arg("--target-dir").arg(folder.join("with-oldest"));
+    succeeds(check)
+}
+
+/// The folder of a package of the unpacked ones.
+fn unpacked(folder: &Path, name: &str) -> Result<PathBuf> {
+    let version = |path: &Path| -> Option<bool> {
+        let rest = path.file_name()?.to_str()?.strip_prefix(name)?.strip_prefix('-')?;
+        Some(rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let mut entries = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    entries.find(|path| version(path) == Some(true)).with_context(|| format!("{name} was not packed"))
+}
+
+/// The oldest compiler in a manifest that cargo wrote.
+fn oldest_compiler(manifest: &str) -> Option<String> {
+    let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "))?;
+    Some(line.trim_matches('"').to_owned())
+}
+
+/// Whether a compiler is there. It is installed where this run installs what it needs.
+fn has_compiler(version: &str) -> bool {
+    let is_there = || {
+        let mut compiler = with_compiler(version);
+        compiler.args(["cargo", "--version"]).output().is_ok_and(|printed| printed.status.success())
+    };
+    if is_there() || !crate::packages::installs() {
+        return is_there();
+    }
+    let mut install = Command::new("rustup");
+    install.args(["toolchain", "install", version, "--profile", "minimal", "--no-self-update"]);
+    succeeds(install).unwrap_or(false)
+}
+
+/// A command that runs another one with a compiler. What this build's cargo has set for itself does not count there.
+fn with_compiler(version: &str) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", version]).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC");
+    command
 }
 
 /// Removes the files of earlier packages.
@@ -82,4 +159,16 @@ fn packages(folder: &Path) -> Result<Vec<PathBuf>> {
         paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "crate")).collect();
     packages.sort();
     Ok(packages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_compiler_is_read() {
+        let manifest = "[package]\nedition = \"2021\"\nrust-version = \"1.75\"\nname = \"a\"\n";
+        assert_eq!(oldest_compiler(manifest).as_deref(), Some("1.75"));
+        assert_eq!(oldest_compiler("[package]\n"), None);
+    }
 }

@@ -22,6 +22,11 @@ pub(crate) fn set_installing(installs: bool) {
     let _ = INSTALLS.set(installs);
 }
 
+/// Whether this run installs what it needs.
+pub(crate) fn installs() -> bool {
+    *INSTALLS.get().unwrap_or(&true)
+}
+
 /// Prepares a run of these steps and topics. With `--install`, as root on Debian, installs what they use. Fails if
 /// a package is missing without which no test can run, and prints which others are missing. Tests that need one of
 /// those are skipped or fail.
@@ -115,8 +120,7 @@ fn install_all(lists: &[&'static [Need]]) -> Vec<&'static str> {
 /// missing, and is printed.
 fn install_if_root(needs: impl IntoIterator<Item = &'static Need>) {
     let packages = packages_of(&missing(needs).collect::<Vec<_>>());
-    let installs = *INSTALLS.get().unwrap_or(&true);
-    if packages.is_empty() || !installs || !sys::is_root() || !is_there("apt-get") {
+    if packages.is_empty() || !installs() || !sys::is_root() || !is_there("apt-get") {
         return;
     }
     println!("installing {}", packages.join(" "));
