@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn what_no_rate_makes_cheaper_is_given_up_first() {
         let mut args = args(&["--alloc", "--off-cpu", "-e", "page-faults", "-c", "100", "--rate", "5"]);
-        let (mut rate, mut said) = (args.rate, Vec::new());
+        let (mut rate, mut printed) = (args.rate, Vec::new());
         while let Some(relief) = Relief::due(TOO_MUCH, &args, rate, || false) {
             relief.apply(&mut args, &mut rate);
-            said.push(relief.to_string());
+            printed.push(relief.to_string());
             let left = (args.off_cpu, args.events.requested.len(), args.alloc, rate);
             let expected = [
                 (false, 1, true, 5),
@@ -166,7 +166,7 @@ mod tests {
                 (false, 0, false, 2),
                 (false, 0, false, 1),
             ];
-            assert_eq!(left, expected[said.len() - 1]);
+            assert_eq!(left, expected[printed.len() - 1]);
         }
         let because = "it takes 7.2 % of a CPU, which is too much: ";
         let expected = [
@@ -176,7 +176,7 @@ mod tests {
             "2 samples a second",
             "1 samples a second",
         ];
-        assert_eq!(said, expected.map(|what| format!("{because}{what} from now on")));
+        assert_eq!(printed, expected.map(|what| format!("{because}{what} from now on")));
     }
 
     #[test]
@@ -217,9 +217,9 @@ mod tests {
         ] {
             assert_eq!(AllocationsAnew::of(distance, sent), expected, "{distance}, {sent:?}");
         }
-        let said = [AllocationsAnew::End, AllocationsAnew::Allocated].map(|it| it.sentence().unwrap());
-        assert!(said[0].ends_with("no allocations are recorded from now on"));
-        assert!(said[1].ends_with("only allocations are sent from now on"));
+        let sentences = [AllocationsAnew::End, AllocationsAnew::Allocated].map(|it| it.sentence().unwrap());
+        assert!(sentences[0].ends_with("no allocations are recorded from now on"));
+        assert!(sentences[1].ends_with("only allocations are sent from now on"));
         assert_eq!(AllocationsAnew::AllocatedAsBefore.sentence(), None);
     }
 }

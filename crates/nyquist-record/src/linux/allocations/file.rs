@@ -135,8 +135,8 @@ impl AllocationFile {
         std::mem::replace(&mut self.noted_lost_frees, self.lost_frees) != self.lost_frees
     }
 
-    /// Whether nothing is read of it any more, and its process is gone. The number can be another process's by now: then
-    /// this is found out later.
+    /// Whether nothing is left to read, and its process is gone. The number can be another process's by now: then this
+    /// is found out later.
     pub(super) fn is_over(&self) -> bool {
         let is_gone = || signal(self.pid.0, 0).is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH));
         // In this order: what was written before the end is read first.
