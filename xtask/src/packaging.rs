@@ -1,4 +1,5 @@
-//! The step `package`: checks every crate in the form in which it would be published.
+//! The step `package`: checks every crate in the form in which it would be published, and installs the program from its
+//! package.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use crate::steps::{cargo, succeeds};
 
@@ -63,7 +65,61 @@ pub(crate) fn run(ci: bool) -> Result<bool> {
     for name in FOR_OTHERS {
         all_pass &= checks_with_oldest(&folder, name)?;
     }
-    Ok(all_pass)
+    Ok(all_pass && succeeds(install(&folder)?)? && records_allocations(&folder)?)
+}
+
+/// The folder below which the program is installed.
+const INSTALLED: &str = "installed";
+
+/// Installs the program from its package, whose dependencies are the packages beside it. Other people's crates were
+/// built for the tests before.
+fn install(folder: &Path) -> Result<Command> {
+    let is_program = |path: &PathBuf| {
+        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        name.rsplit_once('-').is_some_and(|(name, _version)| name == "nyquist")
+    };
+    let package = packages(&folder.join("package"))?.into_iter().find(is_program);
+    let package = package.context("the program was not packed")?;
+    let package = folder.join(package.file_stem().context("a package has a name")?);
+    let mut install = cargo(&["install", "--quiet", "--debug", "--locked", "--no-track", "--path"]);
+    install.arg(package).arg("--root").arg(folder.join(INSTALLED));
+    install.arg("--target-dir").arg(crate::paths::target());
+    Ok(install)
+}
+
+/// Allocates 1,000 blocks of 1,000 bytes, which stay.
+const KEEPS: &str = "#include <stdlib.h>
+static void *kept[1000];
+__attribute__((noinline)) void keeps(void) { for (int i = 0; i < 1000; i++) kept[i] = malloc(1000); }
+int main(void) { keeps(); return kept[999] == 0; }
+";
+
+/// Whether the installed program records allocations: the library for that is built by the build script of a package.
+#[cfg(target_os = "linux")]
+fn records_allocations(folder: &Path) -> Result<bool> {
+    let at = |name: &str| folder.join(name);
+    fs::write(at("keeps.c"), KEEPS)?;
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-g", "-o"]).arg(at("keeps")).arg(at("keeps.c"));
+    ensure!(succeeds(gcc)?, "gcc fails");
+    let nyquist = || Command::new(at(INSTALLED).join("bin/nyquist"));
+    let mut record = nyquist();
+    record.args(["record", "-qs", "--alloc", "--alloc-rate", "1", "-o"]).arg(at("keeps.json.gz"));
+    record.arg("--").arg(at("keeps"));
+    ensure!(succeeds(record)?, "the program is not recorded");
+    let mut report = nyquist();
+    report.args(["report", "--json", "--limit", "0", "--event", "live"]).arg(at("keeps.json.gz"));
+    let report: Value = serde_json::from_slice(&report.output()?.stdout)?;
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let keeps = rows.into_iter().find(|row| row["function"] == "keeps");
+    let bytes = keeps.and_then(|row| row["total"].as_f64()).unwrap_or_default();
+    println!("the installed program has recorded {bytes} allocated bytes of 1,000,000");
+    Ok((bytes - 1e6).abs() < 0.5)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn records_allocations(_: &Path) -> Result<bool> {
+    Ok(true)
 }
 
 /// Checks a program that uses a package, with the oldest compiler that the package names, and that compiler's cargo.

@@ -33,7 +33,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     ],
     &[
         ("platforms-windows", "compiles for Windows, and runs that"),
-        ("package", "checks each crate alone"),
+        ("package", "checks each crate alone, and installs the program from its package"),
         ("documented_1", "runs every other command of the documents"),
     ],
     &[

@@ -47,6 +47,9 @@ pub const NEVER_USED: u64 = 0;
 /// A place of the table whose block was freed.
 pub const FREED: u64 = 1;
 
+/// What a recorder writes that reads no more: nothing waits for it.
+pub const CLOSED: u64 = u64::MAX;
+
 /// The places of the header's fields.
 pub mod header {
     /// The process's number in its own namespace, of 4 bytes.
@@ -65,7 +68,7 @@ pub mod header {
     pub const LOST_ALLOCATIONS: usize = 72;
     /// How many records of frees were lost.
     pub const LOST_FREES: usize = 80;
-    /// How many bytes the recorder has read. Only the recorder writes this.
+    /// How many bytes the recorder has read, or [`super::CLOSED`]. Only the recorder writes this.
     pub const READ: usize = 128;
     /// The bytes of the header.
     pub const LEN: usize = 4096;

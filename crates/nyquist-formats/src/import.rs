@@ -106,6 +106,7 @@ impl Importer {
     }
 
     /// A text that was interned.
+    #[cfg(feature = "parquet")]
     pub(crate) fn text(&self, id: StringId) -> &str {
         self.builder.profile().string(id)
     }

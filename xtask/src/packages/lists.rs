@@ -34,6 +34,19 @@ const FRONT_END: &[&str] = &[
     "workflows",
 ];
 
+const NODE: &[&str] = &[
+    "allocating_programs",
+    "allocation_exports",
+    "front_end",
+    "jit",
+    "markers",
+    "options",
+    "other_profilers",
+    "viewer",
+    "wait_functions",
+    "workflows",
+];
+
 /// What the steps and live tests use.
 pub(super) const TESTS: &[Need] = &[
     need("gcc", "gcc", "builds the C workloads"),
@@ -51,7 +64,7 @@ pub(super) const TESTS: &[Need] = &[
     ]),
     need("heaptrack", "heaptrack", "records allocations, whose file is read")
         .of(&["allocation_exports", "allocation_views"]),
-    need("node", "nodejs", "runs the front end's own code, the oracle of profiles").of(FRONT_END),
+    need("node", "nodejs", "runs the front end's own code, the oracle of profiles").of(NODE),
     need("npm", "npm", "gets the front end's own code").of(FRONT_END),
     need("xz", "xz-utils", "compresses what is read again").of(&["formats", "side_files"]),
     need("bzip2", "bzip2", "compresses what is read again").of(&["formats"]),

@@ -12,13 +12,14 @@ mod kinds;
 mod label_rules;
 mod metrics;
 mod plan;
+mod relief;
 mod server;
 mod service_labels;
 mod session;
 mod unit;
 mod window;
 
-use crate::args::{AgentArgs, EventArgs};
+use crate::args::AgentArgs;
 use crate::failure::Failure;
 use crate::number::counted;
 use crate::printer::Printer;
@@ -28,7 +29,7 @@ use crate::record::linux::outcome_messages;
 use crate::record::linux::{check_limits, command_of, launch_failure};
 use crate::system::users::give_up_capabilities;
 use crate::{finder, identity};
-use budget::{Budget, Excess};
+use budget::Budget;
 use counts::Counts;
 use delivery::Delivery;
 use folder::Folder;
@@ -40,11 +41,12 @@ use nyquist_convert::{Progress, Symbolicator, Symbols};
 use nyquist_formats::ProcessLabels;
 use nyquist_profile::Profile;
 use nyquist_record::linux::RecordingTarget;
-use nyquist_record::linux::allocations::{AllocationReader, MAX_HASHED_RATE};
+use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::launch::{self, RunningChild, SuspendedChild};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use plan::Plan;
+use relief::{AllocationsAnew, Relief};
 use server::Server;
 use service_labels::{Labelling, Origins};
 use session::{Losses, Remainder, Session, WindowProfile};
@@ -306,68 +308,29 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Whether the recording has to begin anew, and at what rate. Waiting is recorded at each switch of threads, so no
-    /// rate makes it cheaper.
+    /// Whether the recording has to begin anew, and at what rate.
     fn takes_too_much(&mut self) -> bool {
         let command = self.command.as_ref().map(|command| command.pid().0);
         // What the stated rate permits: a part of the cost does not fall with the rate.
-        match self.budget.check(self.plan.args.rate, command) {
-            Some(Excess::Memory(bytes)) => {
-                let text = format!("it has {} MB of memory and records anew", bytes >> 20);
-                self.printer.detail(text);
-                true
-            }
-            Some(Excess::Cpu(share)) if self.plan.args.off_cpu => {
-                self.plan.args.off_cpu = false;
-                self.printer.warn(format_args!(
-                    "it takes {share:.1} % of a CPU, which is too much: waiting is not recorded from now on"
-                ));
-                true
-            }
-            Some(Excess::Cpu(share)) if !self.plan.args.events.requested.is_empty() => {
-                self.plan.args.events = EventArgs::default();
-                self.printer.warn(format_args!(
-                    "it takes {share:.1} % of a CPU, which is too much: no events are recorded from now on"
-                ));
-                true
-            }
-            Some(Excess::Cpu(share)) if self.plan.args.alloc => {
-                self.plan.args.alloc = false;
-                self.printer.warn(format_args!(
-                    "it takes {share:.1} % of a CPU, which is too much: no allocations are recorded from now on"
-                ));
-                true
-            }
-            Some(Excess::Cpu(share)) if self.rate > 1 => {
-                self.rate = (self.rate / 2).max(1);
-                let rate = self.rate;
-                self.printer.warn(format_args!(
-                    "it takes {share:.1} % of a CPU, which is too much: {rate} samples a second from now on"
-                ));
-                true
-            }
-            None if self.rate < self.plan.args.rate && self.budget.has_room() => {
-                self.rate = (self.rate * 2).min(self.plan.args.rate);
-                let rate = self.rate;
-                self.printer.say(format_args!("{rate} samples a second from now on: there is room for them"));
-                true
-            }
-            Some(Excess::Cpu(_)) | None => false,
+        let excess = self.budget.check(self.plan.args.rate, command);
+        let relief = Relief::due(excess, &self.plan.args, self.rate, || self.budget.has_room());
+        let Some(relief) = relief else { return false };
+        relief.apply(&mut self.plan.args, &mut self.rate);
+        match relief {
+            Relief::Memory(_) => self.printer.detail(relief),
+            Relief::GivesUp(..) => self.printer.warn(relief),
+            Relief::HigherRate(_) => self.printer.say(relief),
         }
+        true
     }
 
     fn finish_session(&mut self, symbolicator: &mut Symbolicator<'_>, next: Next) -> Result<(), Failure> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        let has_allocations = session.records_allocations();
-        let is_anew = matches!(next, Next::Recording) && has_allocations && self.plan.args.alloc;
-        if is_anew && self.plan.args.alloc_rate <= MAX_HASHED_RATE {
-            self.plan.args.alloc = false;
-            self.printer.warn(
-                "it records anew, so the stacks that were copied once are not known: no allocations are recorded from now on",
-            );
-        }
-        let goes_on = is_anew && self.plan.args.alloc;
-        let Remainder { taken, allocations, summary } = session.finish(self.plan.args.every, !goes_on);
+        let goes_on =
+            matches!(next, Next::Recording) && session.records_allocations() && self.plan.args.alloc;
+        let anew = goes_on.then(|| AllocationsAnew::of(self.plan.args.alloc_rate, self.values));
+        let is_last = matches!(anew, None | Some(AllocationsAnew::End));
+        let Remainder { taken, allocations, summary } = session.finish(self.plan.args.every, is_last);
         for taken in taken {
             self.hand_over(taken, symbolicator, false)?;
         }
@@ -377,11 +340,15 @@ impl<'a> Agent<'a> {
             }
         }
         self.allocations = allocations;
-        if goes_on && self.values == AllocationValues::All {
-            self.values = AllocationValues::Allocated;
-            self.printer.warn(
-                "it records anew, so what is allocated and not freed is not known: only allocations are sent from now on",
-            );
+        let Some(anew) = anew else { return Ok(()) };
+        match anew {
+            AllocationsAnew::End => self.plan.args.alloc = false,
+            AllocationsAnew::Allocated | AllocationsAnew::AllocatedAsBefore => {
+                self.values = AllocationValues::Allocated;
+            }
+        }
+        if let Some(sentence) = anew.sentence() {
+            self.printer.warn(sentence);
         }
         Ok(())
     }

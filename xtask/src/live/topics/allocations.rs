@@ -25,6 +25,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_shell_script_works_as_alone", script),
     Test::new("another_preloaded_allocator_is_used", other_allocator),
     Test::new("losses_and_late_frees_are_counted_apart", losses),
+    Test::new("programs_that_end_give_their_space_back", space),
+    Test::new("nothing_waits_for_a_recorder_that_has_ended", without_recorder),
 ];
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
@@ -304,6 +306,76 @@ fn losses(test: &Context<'_>) -> Verdict {
     let live = report(test, &recorded, "live")?;
     expect_eq("what is live of it", total(&live, "holds"), 0.0)?;
     expect_eq("what is live", total(&live, "main"), 5000.0)
+}
+
+/// Runs a program 20 times, and waits until few files of their records are left.
+const MANY_RUNS: &str = "set -e; i=0; while [ $i -lt 20 ]; do \"$1\" > \"$2\"; i=$((i+1)); done
+i=0; while [ $(ls \"$NYQUIST_ALLOC_DIR\" | wc -l) -gt 5 ]; do i=$((i+1)); [ $i -lt 200 ] || exit 3; sleep 0.1; done";
+
+fn space(test: &Context<'_>) -> Verdict {
+    let (program, printed) = (test.workload("allocates").display().to_string(), test.fresh("printed"));
+    let words = ["sh", "-c", MANY_RUNS, "sh", &program, &printed.display().to_string()];
+    let recorded = test.record_command(&words).options(&["--alloc", "--alloc-rate", "1"]).run()?;
+    expect_eq("the status", recorded.finished.code(), 0)?;
+    let (live, all) = (report(test, &recorded, "live")?, report(test, &recorded, "total")?);
+    for (function, [sum, left, ..]) in KNOWN {
+        let found = [&all, &live].map(|report| total(report, function));
+        expect_eq(function, found, [20.0 * sum, 20.0 * left])?;
+    }
+    Ok(())
+}
+
+/// Allocates until there is a file, and then writes the milliseconds of the longest pause into another. It ignores
+/// SIGTERM.
+const NEVER_PAUSES: &str = "#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+int main(int count, char **files) {
+    if (count != 4) return 2;
+    signal(SIGTERM, SIG_IGN);
+    long last = now(), longest = 0;
+    fclose(fopen(files[1], \"w\"));
+    while (access(files[2], F_OK)) {
+        for (int i = 0; i < 100; i++) { char *volatile block = malloc(100); free(block); }
+        long time = now();
+        if (time - last > longest) longest = time - last;
+        last = time;
+    }
+    FILE *file = fopen(files[3], \"w\");
+    fprintf(file, \"%ld.\", longest);
+    return fclose(file);
+}
+";
+
+/// Without a word of its end, a program takes the recorder to be gone after ten seconds.
+fn without_recorder(test: &Context<'_>) -> Verdict {
+    let (source, program) = (test.fresh("never_pauses.c"), test.path("never_pauses"));
+    fs::write(&source, NEVER_PAUSES)?;
+    let built = Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&program).arg(&source).output();
+    expect(built.is_ok_and(|built| built.status.success()), "gcc failed")?;
+    let [ready, end, longest] = ["ready", "end", "longest"].map(|name| test.fresh(name));
+    let to = test.path("profiles").display().to_string();
+    let call = test.nyquist(&["agent", "--alloc", "--alloc-rate", "1", "--every", "1", "--to", &to, "--"]);
+    let agent = call.path(&program).path(&ready).path(&end).path(&longest).start()?;
+    agent.wait_for_file(&ready)?;
+    agent.wait_until("a profile", || Path::new(&to).exists())?;
+    agent.signal(libc::SIGTERM)?;
+    let ended = agent.wait()?;
+    expect_eq("the status", ended.code(), 143)?;
+    // The subject is a pause: in this time, the program fills its ring many times.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    fs::write(&end, "")?;
+    let until_written = "until grep -qF . \"$1\" 2> /dev/null; do sleep 0.02; done; cat \"$1\"";
+    let printed = test.program("sh").args(&["-c", until_written, "sh"]).path(&longest).run()?.stdout_text();
+    let pause: u64 = printed.trim_end_matches('.').parse().context("the program writes no number")?;
+    expect(pause < 6000, format_args!("the program paused for {pause} ms"))
 }
 
 /// The total of a function of Rust's, whose name has its crate before it.

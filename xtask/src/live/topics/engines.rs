@@ -61,12 +61,14 @@ if 'session' in globals():
     session.stop()";
 
 /// The recipes, and what identifies a row of theirs.
-pub(crate) const RECIPES: [(&str, &[&str]); 5] = [
+pub(crate) const RECIPES: [(&str, &[&str]); 7] = [
     ("hottest.sql", &["function"]),
     ("versions.sql", &["function"]),
     ("hosts.sql", &["host"]),
     ("over_time.sql", &["date", "hour"]),
     ("flamegraph.sql", &["line"]),
+    ("allocating.sql", &["function"]),
+    ("allocating_versions.sql", &["function"]),
 ];
 
 /// An engine.

@@ -37,12 +37,22 @@ fn make_tables(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The tables of a recording of a workload as a version of a service. The name is of this recording alone.
+/// Works, and then allocates as often as its version says.
+const SERVICE: &str = "\"$1\" 1000 && exec \"$2\" sums \"$3\"";
+
+/// What functions allocate each time, and at least once: megabytes.
+const REPEATED: [(&str, f64); 3] = [("temps", 3.0), ("keeps", 2.0), ("aligns", 1.6384)];
+
+/// What `peaks` allocates in each version: megabytes.
+const PEAKS: f64 = 8.0;
+
+/// The tables of a recording of a service in a version. The name is of this recording alone.
 pub(super) fn recorded_tables(test: &Context<'_>, version: &str, name: &str) -> Result<Vec<PathBuf>, Stop> {
     let made = test.path(&format!("made-{name}"));
     let (to, label) = (made.display().to_string(), format!("version={version}"));
-    let args = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
-    let call = test.nyquist(&args).path(&test.workload("shares")).args(&["1000"]);
+    let args = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label];
+    let call = test.nyquist(&args).args(&["--alloc", "--alloc-rate", "1", "--", "sh", "-c", SERVICE, "sh"]);
+    let call = call.path(&test.workload("shares")).path(&test.workload("allocates")).args(&[version]);
     call.env("OTEL_SERVICE_NAME", "shop").run()?.succeeded()?;
     Ok(tables(&made))
 }
@@ -75,6 +85,7 @@ fn recipes(test: &Context<'_>) -> Verdict {
     let over_time = recipe(test, "over_time.sql")?;
     let share = over_time.first().and_then(|row| row["percent"].as_f64()).unwrap_or_default();
     expect(share >= alpha - 5.0, format_args!("alpha with its callees has {share}, alone {alpha}"))?;
+    expect_allocating(test)?;
     let stacks = recipe(test, "flamegraph.sql")?;
     let lines: Vec<_> = stacks.iter().filter_map(|row| row["line"].as_str()).collect();
     let folded = test.path("stacks.folded");
@@ -82,6 +93,39 @@ fn recipes(test: &Context<'_>) -> Verdict {
     let picture = test.path("shop.svg");
     test.nyquist(&["flamegraph", "-o"]).path(&picture).path(&folded).run()?.succeeded()?;
     expect_contains("the picture", &fs::read_to_string(&picture)?, "alpha")
+}
+
+/// Three hosts have run each version once.
+fn expect_allocating(test: &Context<'_>) -> Verdict {
+    let number = |row: &Value, column: &str| row[column].as_f64().unwrap_or_default();
+    let allocating = recipe(test, "allocating.sql")?;
+    expect_eq("what allocates most", allocating[0]["function"].as_str(), Some("peaks"))?;
+    expect_eq("its hosts", allocating[0]["hosts"].as_u64(), Some(3))?;
+    let of_once = REPEATED.iter().map(|(function, each)| (*function, 3.0 * 3.0 * each));
+    for (function, megabytes) in [("peaks", 2.0 * 3.0 * PEAKS)].into_iter().chain(of_once) {
+        let row = allocating.iter().find(|row| row["function"] == function);
+        let found = row.map_or(0.0, |row| number(row, "megabytes"));
+        expect((found - megabytes).abs() < 0.1, format_args!("{function}: {found} and not {megabytes} MB"))?;
+    }
+    // The versions ran for a time that is not known here: functions are compared with another.
+    let sql = fs::read_to_string(crate::paths::root().join("docs/fleet/allocating_versions.sql"))?;
+    expect_contains("the recipe", &sql, "limit 5;")?;
+    let versions = answer(test, &sql.replace("limit 5;", ";"))?;
+    let of = |function: &str, column: &str| {
+        let row = versions.iter().find(|row| row["function"] == function);
+        row.map_or(0.0, |row| number(row, column))
+    };
+    for (column, times) in [("before", 1.0), ("after", 2.0)] {
+        expect(of("peaks", column) > 0.5, format_args!("{column}: {versions:?}"))?;
+        for (function, each) in REPEATED {
+            let (found, known) = (of(function, column) / of("peaks", column), times * each / PEAKS);
+            expect(
+                (found / known - 1.0).abs() < 0.03,
+                format_args!("{function} {column}: {found}, not {known}"),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn unit(test: &Context<'_>) -> Verdict {

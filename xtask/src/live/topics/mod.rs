@@ -9,6 +9,7 @@ mod agent_allocations;
 mod agent_failures;
 mod agent_targets;
 mod agents;
+mod allocating_programs;
 mod allocation_exports;
 mod allocation_operators;
 mod allocation_refusals;
@@ -144,6 +145,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic("control_groups", &[AsStarted, Root, PlainUser, OtherParanoid], control_groups::TESTS),
     topic("counters", &[AsStarted, PlainUser], counters::TESTS),
     topic("allocations", &[AsStarted, Root, PlainUser], allocations::TESTS),
+    topic("allocating_programs", &[AsStarted, PlainUser], allocating_programs::TESTS),
     topic("allocation_exports", &[AsStarted], allocation_exports::TESTS),
     topic("allocation_operators", &[AsStarted], allocation_operators::TESTS),
     topic("allocation_refusals", &[AsStarted, Root, PlainUser], allocation_refusals::TESTS),

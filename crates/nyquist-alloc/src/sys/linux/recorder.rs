@@ -84,7 +84,8 @@ impl Released {
             thread.allocations.get(),
         ];
         process::lock();
-        if !file.append(&words, &[], process::records_each()) {
+        // Another thread may have found out meanwhile that nobody reads.
+        if !process::is_off() && !file.append(&words, &[], process::records_each()) {
             file.lose_free();
             give_up_on(file);
         }
@@ -158,7 +159,7 @@ fn next_distance(thread: &ThreadState) -> i64 {
 /// Writes the record of an allocation.
 fn write(thread: &ThreadState, address: usize, size: usize, caller: Caller) {
     process::lock();
-    if let Some(file) = process::open_file() {
+    if let Some(file) = process::open_file().filter(|_| !process::is_off()) {
         if process::records_each() || file.insert(address) {
             if !append(thread, file, (address, size), caller) {
                 file.lose_allocation();
@@ -175,8 +176,8 @@ fn write(thread: &ThreadState, address: usize, size: usize, caller: Caller) {
 }
 
 /// Records no more where the recorder has stopped reading, instead of waiting at each allocation.
-fn give_up_on(_: SharedFile) {
-    if process::records_each() {
+fn give_up_on(file: SharedFile) {
+    if process::records_each() || file.is_closed() {
         process::turn_off();
     }
 }

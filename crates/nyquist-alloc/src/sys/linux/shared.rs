@@ -4,7 +4,7 @@
 
 use super::calls;
 use crate::protocol::{
-    FREED, MAGIC, NEVER_USED, RING, RING_OF_EACH, RING_START, TABLE, TABLE_ENTRIES, header, record,
+    CLOSED, FREED, MAGIC, NEVER_USED, RING, RING_OF_EACH, RING_START, TABLE, TABLE_ENTRIES, header, record,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -138,17 +138,28 @@ impl SharedFile {
         true
     }
 
+    /// Whether the recorder reads no more.
+    pub(super) fn is_closed(self) -> bool {
+        self.word(header::READ).load(Ordering::Acquire) == CLOSED
+    }
+
     /// Whether the ring has room up to a position.
     fn has_room(self, end: u64, capacity: u64, waits: bool) -> bool {
         let read = || self.word(header::READ).load(Ordering::Acquire);
         let mut last = read();
         let mut pauses = 0;
+        if last == CLOSED {
+            return false;
+        }
         while end.wrapping_sub(last) > capacity {
             if !waits || pauses == MAX_PAUSES {
                 return false;
             }
             calls::sleep_ns(PAUSE_NS);
             let now = read();
+            if now == CLOSED {
+                return false;
+            }
             pauses = if now == last { pauses + 1 } else { 0 };
             last = now;
         }
@@ -207,5 +218,27 @@ mod tests {
         assert!(file.append(&[9; 8], &[], false) && !file.append(&[1], &[], false));
         assert_eq!(file.word(RING_START).load(Ordering::Relaxed), 9);
         assert_eq!(file.word(header::WRITTEN).load(Ordering::Relaxed), 320);
+    }
+
+    /// The ring is full when the recorder ends, and has room.
+    #[test]
+    fn nothing_waits_for_a_recorder_that_has_ended() {
+        let began = std::time::Instant::now();
+        for records in [0, 4] {
+            let file = shared();
+            assert!((0..records).all(|_| file.append(&[1; 8], &[], false)) && !file.is_closed());
+            let at = file.0 as usize;
+            let recorder = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                SharedFile(at as *mut u8).word(header::READ).store(CLOSED, Ordering::Release);
+            });
+            while !file.is_closed() {
+                file.append(&[1; 8], &[], true);
+            }
+            recorder.join().unwrap();
+            assert!(!file.append(&[1], &[], true));
+        }
+        // Half of the time that it waits for one that does not say so.
+        assert!(began.elapsed().as_secs() < 5);
     }
 }

@@ -3,18 +3,20 @@
 //! Nothing is mapped: if the program truncates a file, the read returns an error instead of raising a signal.
 
 use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{Ordering, fence};
 
-use nyquist_alloc::protocol::{FREED, NEVER_USED, RING_START, TABLE, TABLE_ENTRIES, header};
+use nyquist_alloc::protocol::{CLOSED, FREED, NEVER_USED, RING_START, TABLE, TABLE_ENTRIES, header};
 use nyquist_convert::allocation_file::{AllocationDecoder, AllocationHeader};
 use nyquist_convert::event::{Event, EventKind, HeapContents, HeapId, Pid, Tid, Timestamp};
 use nyquist_convert::marker_file::Period;
 use nyquist_convert::time_namespace;
 
 use crate::linux::markers::ids::{IdOwner, Ids};
+use crate::linux::sys::process::signal;
 use crate::linux::{now, target_access};
 
 /// The most bytes that are read of a file at a time.
@@ -24,6 +26,7 @@ const MAX_PIECE: u64 = 4 << 20;
 #[derive(Debug)]
 pub(super) struct AllocationFile {
     file: File,
+    pub(super) name: OsString,
     pub(super) pid: Pid,
     heap: HeapId,
     is_foreign: bool,
@@ -42,6 +45,14 @@ pub(super) struct AllocationFile {
     noted_lost_frees: u64,
 }
 
+/// The program waits no more for room.
+impl Drop for AllocationFile {
+    fn drop(&mut self) {
+        // A program that has ended ignores this.
+        let _ = self.file.write_all_at(&CLOSED.to_le_bytes(), header::READ as u64);
+    }
+}
+
 /// Why a file is not read.
 #[derive(Debug)]
 pub(super) enum FileDenied {
@@ -53,7 +64,11 @@ pub(super) enum FileDenied {
 
 impl AllocationFile {
     /// Opens a file.
-    pub(super) fn open(file: File, heap: HeapId, ids: &mut Ids) -> Result<Self, FileDenied> {
+    pub(super) fn open(
+        (file, name): (File, &OsStr),
+        heap: HeapId,
+        ids: &mut Ids,
+    ) -> Result<Self, FileDenied> {
         let bytes = read_header(&file).map_err(|_| FileDenied::NotYet)?;
         // The program writes these bytes last.
         if bytes[..8] == [0; 8] {
@@ -67,6 +82,7 @@ impl AllocationFile {
         };
         Ok(Self {
             file,
+            name: name.to_owned(),
             pid,
             heap,
             is_foreign: ids.is_foreign(header.pid_namespace),
@@ -120,6 +136,14 @@ impl AllocationFile {
     /// Whether records of frees were lost since the last call.
     pub(super) fn has_lost_frees(&mut self) -> bool {
         std::mem::replace(&mut self.noted_lost_frees, self.lost_frees) != self.lost_frees
+    }
+
+    /// Whether nothing is left to read, and its process is gone. The number can be another process's by now: then this
+    /// is found out later.
+    pub(super) fn is_over(&self) -> bool {
+        let is_gone = || signal(self.pid.0, 0).is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH));
+        // In this order: what was written before the end is read first.
+        is_gone() && !self.has_more()
     }
 
     /// Whether records were not read.
@@ -224,7 +248,7 @@ pub(super) mod tests {
     }
 
     fn opened(file: &File) -> AllocationFile {
-        AllocationFile::open(file.try_clone().unwrap(), HeapId(1), &mut Ids::new()).unwrap()
+        AllocationFile::open((file.try_clone().unwrap(), "1-0".as_ref()), HeapId(1), &mut Ids::new()).unwrap()
     }
 
     #[test]
@@ -240,6 +264,20 @@ pub(super) mod tests {
         file.read_exact_at(&mut read, header::READ as u64).unwrap();
         assert_eq!(u64::from_le_bytes(read), 80);
         assert_eq!((reader.read(&mut Ids::new(), &mut events, 80), reader.unreadable()), (0, 0));
+    }
+
+    #[test]
+    fn a_program_learns_that_nobody_reads() {
+        let file = made(0);
+        let read = || {
+            let mut read = [0; 8];
+            file.read_exact_at(&mut read, header::READ as u64).unwrap();
+            u64::from_le_bytes(read)
+        };
+        let reader = opened(&file);
+        assert_eq!(read(), 0);
+        drop(reader);
+        assert_eq!(read(), CLOSED);
     }
 
     #[test]

@@ -98,9 +98,13 @@ impl MarkerFolder {
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
-    /// Scans for files that were made since the last time. Skips this after a slow scan, unless it is the
-    /// last one, because a program can fill the folder with files that never become rings.
+    /// Removes files that are over, and scans for those that were made since the last time. Skips the scan after a slow
+    /// one, unless it is the last one, because a program can fill the folder with files that never become rings.
     pub(in crate::linux) fn scan<R: FolderReader>(&mut self, rings: &mut R, last: bool) {
+        for name in rings.over() {
+            let _ = beneath::remove_file(self.held.folder.as_fd(), &name);
+            self.seen.remove(&name);
+        }
         let began = Instant::now();
         if self.awaited().is_some() || (began < self.next_scan && !last) {
             return;
@@ -145,7 +149,7 @@ impl MarkerFolder {
             return RingState::Settled;
         }
         match found.open(&at_once(true)) {
-            Ok(file) => rings.take(file),
+            Ok(file) => rings.take(file, name),
             Err(_) => RingState::NotYet,
         }
     }

@@ -1,5 +1,6 @@
 //! All rings and text files of markers, and the counts of their content.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub(super) struct Rings {
 impl FolderReader for Rings {
     const EXTENSION: &str = EXTENSION;
 
-    fn take(&mut self, file: File) -> RingState {
+    fn take(&mut self, file: File, _: &OsStr) -> RingState {
         self.take(Arc::new(file), 0, MAX_CAPACITY)
     }
 
