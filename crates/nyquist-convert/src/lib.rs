@@ -68,6 +68,7 @@ pub use targets::Spawn;
 #[cfg(target_os = "linux")]
 pub use targets::answer_requests;
 pub use targets::{MemoryCalls, ProcessFile, Targets};
+pub use nyquist_unwind::SignalStack;
 pub use unwind::active_completion::StackCopyFeedback;
 
 /// The example of the page that the registry shows.

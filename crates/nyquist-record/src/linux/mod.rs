@@ -33,6 +33,7 @@ pub mod ptrace;
 mod recorded_event;
 mod ring_limits;
 pub mod signals;
+mod signal_stacks;
 mod stop;
 mod sudo;
 mod sys;

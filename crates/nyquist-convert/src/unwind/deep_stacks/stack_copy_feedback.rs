@@ -2,12 +2,15 @@
 //! decides by that how much of a copy it keeps, and which stacks it reads further.
 
 use nyquist_object::Avma;
+use nyquist_unwind::SignalStack;
 
-use crate::event::Tid;
+use crate::event::{Pid, Tid};
 use crate::unwind::deep_stacks::stack_bases;
 
 /// The most threads with truncated copies that are listed between two reads of the feedback.
 const MAX_TRUNCATED_THREADS: usize = 256;
+/// The most signal stacks that are reported between two reads.
+const MAX_SIGNAL_STACKS: usize = 64;
 /// The most threads whose bases are reported between two reads. Each base is reported once, so the limit is
 /// the number of all threads that are remembered. If several threads walk stacks, they find the bases of
 /// hundreds of threads between two reads.
@@ -21,6 +24,8 @@ pub struct StackCopyFeedback {
     /// Threads whose bases have changed, with the outermost word that a walk to the root has read. `None` if
     /// the reported base is wrong.
     pub bases: Vec<(Tid, Option<Avma>)>,
+    /// The signal stacks on which walks have ended, because the interrupted stack was not copied.
+    pub signal_stacks: Vec<((Pid, Tid), SignalStack)>,
 }
 
 impl StackCopyFeedback {
@@ -33,6 +38,14 @@ impl StackCopyFeedback {
     pub(crate) fn note_truncated(&mut self, tid: Tid) {
         if self.truncated.len() < MAX_TRUNCATED_THREADS && !self.truncated.contains(&tid) {
             self.truncated.push(tid);
+        }
+    }
+
+    /// Notes a thread's signal stack. It is noted again at a later sample if there is no room for it.
+    pub(crate) fn note_signal_stack(&mut self, id: (Pid, Tid), stack: SignalStack) {
+        self.signal_stacks.retain(|(noted, _)| *noted != id);
+        if self.signal_stacks.len() < MAX_SIGNAL_STACKS {
+            self.signal_stacks.push((id, stack));
         }
     }
 
