@@ -49,6 +49,7 @@ pub use jit::symbols::JitSymbols;
 pub use modules::lib_source::LibSource;
 pub use modules::provided_symbols::ProvidedSymbols;
 pub use modules::recorded_files::RecordedFiles;
+pub use nyquist_unwind::SignalStack;
 pub use options::Options;
 pub use processes::memory::DEFAULT_PROCESS_MEMORY;
 pub use selection::name_pattern::NamePattern;
@@ -68,7 +69,6 @@ pub use targets::Spawn;
 #[cfg(target_os = "linux")]
 pub use targets::answer_requests;
 pub use targets::{MemoryCalls, ProcessFile, Targets};
-pub use nyquist_unwind::SignalStack;
 pub use unwind::active_completion::StackCopyFeedback;
 
 /// The example of the page that the registry shows.

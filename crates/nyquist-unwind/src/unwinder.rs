@@ -54,7 +54,12 @@ impl From<Reason> for WalkStop {
 impl Unwinder {
     /// An unwinder with an empty cache. Allocates all memory that its walks will need.
     pub fn new() -> Self {
-        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new(), doubtful: Cell::new(None), signal_stack: None }
+        Self {
+            cache: RuleCache::new(),
+            evaluator: RowEvaluator::new(),
+            doubtful: Cell::new(None),
+            signal_stack: None,
+        }
     }
 
     /// If the last walk has left a signal stack for a stack that it could not read: that signal stack. The walk has

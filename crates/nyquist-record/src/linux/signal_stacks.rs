@@ -64,7 +64,11 @@ mod tests {
         stacks.apply(&StackCopyFeedback::default());
         assert_eq!([0x1000, 0x1fff].map(|pointer| stacks.find((1, 2), pointer)), [Some(stack); 2]);
         assert_eq!([0xfff, 0x2000].map(|pointer| stacks.find((1, 2), pointer)), [None; 2]);
-        assert_eq!([(1, 3), (3, 2)].map(|id| stacks.find(id, 0x1000)), [None; 2], "another thread, or process");
+        assert_eq!(
+            [(1, 3), (3, 2)].map(|id| stacks.find(id, 0x1000)),
+            [None; 2],
+            "another thread, or process"
+        );
     }
 
     #[test]

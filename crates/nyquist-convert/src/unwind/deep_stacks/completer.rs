@@ -125,13 +125,14 @@ impl StackCompleter {
             Some(live) => self.walk_exact(sample, &live, unwinder, processes),
             None if is_interrupted => {
                 self.note_signal_stack(sample, unwinder, processes);
-                Err(Incomplete::UnreadBefore)
+                return None;
             }
             None => self.walk_readings(sample, unwinder, processes),
         };
         match &completed {
             Ok(completed) => self.note_base(id.1, completed.outermost),
-            Err(Incomplete::Rootless) if !is_interrupted => self.invalidate_base(id.1),
+            Err(_) if is_interrupted => self.note_signal_stack(sample, unwinder, processes),
+            Err(Incomplete::Rootless) => self.invalidate_base(id.1),
             Err(_) => {}
         }
         Some(completed.map(|completed| completed.frames))
@@ -159,6 +160,9 @@ impl StackCompleter {
         unwinder: &mut Unwinder,
         processes: &mut ProcessState,
     ) {
+        if self.feedback.has_signal_stack(id) {
+            return;
+        }
         let (process, modules, dumps) = processes.for_unwinding(id.0, time);
         unwinder.walk(process.code.address_space(modules, dumps), registers, &copy, &mut |_| {});
         if let Some(stack) = unwinder.signal_stack() {

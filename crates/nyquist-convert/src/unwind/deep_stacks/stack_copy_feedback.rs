@@ -41,9 +41,13 @@ impl StackCopyFeedback {
         }
     }
 
+    /// Whether a thread's signal stack was noted since the last read.
+    pub(crate) fn has_signal_stack(&self, id: (Pid, Tid)) -> bool {
+        self.signal_stacks.iter().any(|(noted, _)| *noted == id)
+    }
+
     /// Notes a thread's signal stack. It is noted again at a later sample if there is no room for it.
     pub(crate) fn note_signal_stack(&mut self, id: (Pid, Tid), stack: SignalStack) {
-        self.signal_stacks.retain(|(noted, _)| *noted != id);
         if self.signal_stacks.len() < MAX_SIGNAL_STACKS {
             self.signal_stacks.push((id, stack));
         }
@@ -56,5 +60,21 @@ impl StackCopyFeedback {
         if outermost.is_none() || self.bases.len() < MAX_BASES {
             self.bases.push((tid, outermost));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_signal_stacks_are_reported() {
+        let stack = SignalStack { start: Avma(0x1000), end: Avma(0x2000), pointer_at: Avma(0x1f00) };
+        let mut feedback = StackCopyFeedback::default();
+        for tid in 0..1000 {
+            feedback.note_signal_stack((Pid(1), Tid(tid)), stack);
+        }
+        assert_eq!(feedback.signal_stacks.len(), MAX_SIGNAL_STACKS);
+        assert!(feedback.has_signal_stack((Pid(1), Tid(0))) && !feedback.has_signal_stack((Pid(2), Tid(0))));
     }
 }

@@ -21,8 +21,12 @@ pub(super) struct InterruptedStack {
 
 impl Tracer {
     /// Reads the interrupted stack of a stopped thread, if its stack pointer is on a known signal stack.
-    pub(super) fn read_interrupted(&mut self, (pid, tid): (u32, u32), pointer: u64) -> Option<InterruptedStack> {
-        let signal_stack = self.signal_stacks.find((pid, tid), pointer)?;
+    pub(super) fn read_interrupted(
+        &mut self,
+        (pid, tid): (u32, u32),
+        pointer: u64,
+    ) -> Option<InterruptedStack> {
+        let signal_stack = self.signal_stacks.find((pid, tid), pointer).filter(|_| !self.out.is_full())?;
         let mut saved = [0; 8];
         if ptrace::read_memory(tid, signal_stack.pointer_at.0, &mut saved) != saved.len() {
             return None;
