@@ -152,6 +152,7 @@ const WORKLOADS: &[Workload] = &[
     c("signal_frame-fp", "-fno-omit-frame-pointer signal_frame.c"),
     c("signal_stack", "signal_stack.c"),
     c("signal_stack-static", "-static signal_stack.c"),
+    c("signal_stack_turns", "signal_stack_turns.c"),
     c("signal_frame-fp-static", "-static -fno-omit-frame-pointer signal_frame.c"),
     c("coroutine", "coroutine.c"),
     c("coroutine-static", "-static coroutine.c"),

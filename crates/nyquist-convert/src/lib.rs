@@ -49,6 +49,7 @@ pub use jit::symbols::JitSymbols;
 pub use modules::lib_source::LibSource;
 pub use modules::provided_symbols::ProvidedSymbols;
 pub use modules::recorded_files::RecordedFiles;
+pub use nyquist_unwind::SignalStack;
 pub use options::Options;
 pub use processes::memory::DEFAULT_PROCESS_MEMORY;
 pub use selection::name_pattern::NamePattern;

@@ -94,7 +94,8 @@ impl ChunkBuilder {
         self.events.push(Event { time: Timestamp(time), cpu: None, kind });
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether so much waits to be received that samples are dropped.
+    pub(crate) fn is_full(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) >= MAX_QUEUED_CHUNKS
     }
 

@@ -75,6 +75,9 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// pointer.
     const SIGNAL_STACK: u64;
 
+    /// The offset of the interrupted code's stack pointer from the signal frame's stack pointer.
+    const SIGNAL_POINTER: u64;
+
     /// Whether the memory at a frame's stack pointer looks like a signal frame of the kernel.
     fn is_signal_frame(frame: &FrameRegisters<Self>, memory: &impl StackMemory) -> bool;
 

@@ -9,7 +9,7 @@ use crate::slow::RowEvaluator;
 use crate::space::{CodeMapping, CodeMappings, find};
 use crate::uncovered_frame::UncoveredFrame;
 use crate::x86_64::X86_64;
-use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
+use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, SignalStack, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
 use std::cell::Cell;
 
@@ -26,6 +26,8 @@ pub struct Unwinder {
     evaluator: RowEvaluator,
     /// See [`Unwinder::doubtful_code`].
     doubtful: Cell<Option<Avma>>,
+    /// See [`Unwinder::signal_stack`].
+    signal_stack: Option<SignalStack>,
 }
 
 impl Default for Unwinder {
@@ -52,7 +54,18 @@ impl From<Reason> for WalkStop {
 impl Unwinder {
     /// An unwinder with an empty cache. Allocates all memory that its walks will need.
     pub fn new() -> Self {
-        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new(), doubtful: Cell::new(None) }
+        Self {
+            cache: RuleCache::new(),
+            evaluator: RowEvaluator::new(),
+            doubtful: Cell::new(None),
+            signal_stack: None,
+        }
+    }
+
+    /// If the last walk has left a signal stack for a stack that it could not read: that signal stack. The walk has
+    /// ended with [`Reason::OtherStack`], if it could not go on without that stack.
+    pub fn signal_stack(&self) -> Option<SignalStack> {
+        self.signal_stack
     }
 
     /// Code that is made at run time and at which the last walk may have gone wrong: its frame pointer was trusted
@@ -105,6 +118,7 @@ impl Unwinder {
             Err(reason) => return WalkEnd::Truncated(reason),
         };
         self.doubtful.set(None);
+        self.signal_stack = None;
         let mut walk = WalkState {
             unwinder: self,
             mappings: space.mappings(),
@@ -203,7 +217,9 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
                 self.begins = true;
                 let context = A::signal_context(frame, self.memory)?;
                 let next = self.rebase(context, true)?;
-                self.other_stack = self.leaves_stack(frame, &next);
+                let left = self.left_stack(frame, &next);
+                self.other_stack = left.is_some();
+                self.unwinder.signal_stack = left.or(self.unwinder.signal_stack);
                 next
             }
             _ => {
@@ -235,16 +251,26 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         Ok(next)
     }
 
-    /// Whether a signal was handled on the thread's signal stack, and the stack of the interrupted code is
-    /// another one that is not available.
-    fn leaves_stack(&self, handler: &FrameRegisters<A>, interrupted: &FrameRegisters<A>) -> bool {
+    /// The thread's signal stack, if a signal was handled there, and the stack of the interrupted code is another
+    /// one that is not available.
+    fn left_stack(
+        &self,
+        handler: &FrameRegisters<A>,
+        interrupted: &FrameRegisters<A>,
+    ) -> Option<SignalStack> {
         let word = |index: u64| {
             self.memory.read_u64(Avma(handler.sp.wrapping_add(A::SIGNAL_STACK).wrapping_add(8 * index)))
         };
         // The second word contains the flags (`stack_t`).
-        let (Some(start), Some(len)) = (word(0), word(2)) else { return false };
-        let holds = |sp: u64| sp.checked_sub(start).is_some_and(|offset| offset < len);
-        holds(handler.sp) && !holds(interrupted.sp) && self.memory.read_u64(Avma(interrupted.sp)).is_none()
+        let (start, len) = (word(0)?, word(2)?);
+        let stack = SignalStack {
+            start: Avma(start),
+            end: Avma(start.saturating_add(len)),
+            pointer_at: Avma(handler.sp.wrapping_add(A::SIGNAL_POINTER)),
+        };
+        let [handler, interrupted] = [handler, interrupted].map(|frame| Avma(frame.sp));
+        let leaves = stack.holds(handler) && !stack.holds(interrupted);
+        (leaves && self.memory.read_u64(interrupted).is_none()).then_some(stack)
     }
 
     #[expect(clippy::inline_always, reason = "called once a frame: a call would be a twentieth of the walk")]

@@ -300,8 +300,9 @@ impl Iterator for Recording {
 
 impl ChunkSource for Recording {
     fn apply_feedback(&self, feedback: &StackCopyFeedback) {
-        if let Self::Perf(recording) = self {
-            recording.apply_feedback(feedback);
+        match self {
+            Self::Perf(recording) => recording.apply_feedback(feedback),
+            Self::Ptrace(recording) => recording.apply_feedback(feedback),
         }
     }
 }

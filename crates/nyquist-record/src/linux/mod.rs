@@ -32,6 +32,7 @@ pub mod process;
 pub mod ptrace;
 mod recorded_event;
 mod ring_limits;
+mod signal_stacks;
 pub mod signals;
 mod stop;
 mod sudo;

@@ -31,6 +31,7 @@ impl Architecture for Aarch64 {
     const CALLED: Rule = Rule::LINK_REGISTER;
 
     const SIGNAL_STACK: u64 = 128 + 16;
+    const SIGNAL_POINTER: u64 = 128 + 176 + 8 + 8 * 31;
     const COMPACT_DWARF: u32 = compact::DWARF;
 
     fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule {

@@ -37,6 +37,7 @@ impl Architecture for X86_64 {
 
     const COMPACT_DWARF: u32 = compact::DWARF;
     const SIGNAL_STACK: u64 = 0x10;
+    const SIGNAL_POINTER: u64 = 0xa0;
 
     fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule {
         rows::rule(row, is_signal)

@@ -5,7 +5,7 @@ use crate::object::{
     make_code, module, registers, space, walk, without_sections,
 };
 use nyquist_object::{Architecture, Avma, ByteSource, Elf};
-use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, StackCopy, WalkEnd};
+use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, Registers, StackCopy, Unwinder, WalkEnd};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -302,6 +302,13 @@ fn signal_frames_are_walked_by_instructions() {
         let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
         assert_eq!(frames[1..], [interrupted(code(0x300)), interrupted(code(0x110))]);
         assert_eq!(end, WalkEnd::Truncated(expected), "{interrupted_sp:#x}");
+        let mut unwinder = Unwinder::new();
+        let registers = Registers::X86_64(registers(code(0x110), STACK, 0));
+        unwinder.walk(&space, &registers, &memory, &mut |_| {});
+        // The stack pointer that the test has written is at the place that the unwinder names.
+        let left = unwinder.signal_stack().map(|stack| (stack.start.0, stack.end.0, stack.pointer_at.0));
+        let expected = (STACK - 0x1000, STACK + 0x1000, STACK + 8 + 0xa0);
+        assert_eq!(left, (interrupted_sp != STACK + 0x800).then_some(expected), "{interrupted_sp:#x}");
     };
     check(STACK + 0x10_0000, Reason::OtherStack);
     check(STACK - 0x10_0000, Reason::OtherStack);

@@ -80,6 +80,7 @@ mod server;
 mod setuid;
 mod side_files;
 mod sidecar;
+mod signal_stacks;
 mod signals;
 mod simpleperf;
 mod split_debug_info;
@@ -121,6 +122,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic("stacks", &[AsStarted, Root, PlainUser, BusyCpu], stacks::TESTS),
     topic("assembly", &[AsStarted], assembly::TESTS),
     topic("deep_stacks", &[AsStarted, Root, PlainUser], deep_stacks::TESTS),
+    topic("signal_stacks", &[AsStarted, Root, PlainUser], signal_stacks::TESTS),
     topic("unwind_info", &[AsStarted], unwind_info::TESTS),
     topic("names", &[AsStarted, Root, PlainUser, BusyCpu], names::TESTS),
     topic("symbol_sources", &[AsStarted, Root], symbol_sources::TESTS),

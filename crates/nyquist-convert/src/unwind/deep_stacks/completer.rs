@@ -23,7 +23,7 @@ use crate::statistics::Statistics;
 use crate::unwind::registers::unwindable;
 use crate::unwind::stack_completion::{StackCompletion, WalkedCopy};
 use nyquist_object::Avma;
-use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{FrameAddress, Reason, StackCopy, Unwinder, WalkEnd};
 use std::sync::Arc;
 
 /// Completes stacks whose copies ended too early.
@@ -79,10 +79,11 @@ impl StackCompletion for StackCompleter {
         processes: &mut ProcessState,
     ) -> Option<Vec<FrameAddress>> {
         self.note_walk(walk, processes);
-        if !walk.is_truncated() {
+        let is_interrupted = walk.walked == Walked::To(WalkEnd::Truncated(Reason::OtherStack));
+        if !walk.is_truncated() && !is_interrupted {
             return None;
         }
-        let complete = self.complete_stack(walk, unwinder, processes)?;
+        let complete = self.complete_stack((walk, is_interrupted), unwinder, processes)?;
         if walk.is_counted {
             match &complete {
                 Ok(_) => self.completed += 1,
@@ -107,25 +108,30 @@ impl StackCompleter {
     /// not unwound.
     fn complete_stack(
         &mut self,
-        walk: &WalkedCopy<'_>,
+        (walk, is_interrupted): (&WalkedCopy<'_>, bool),
         unwinder: &mut Unwinder,
         processes: &mut ProcessState,
     ) -> Option<Result<Vec<FrameAddress>, Incomplete>> {
-        if !self.live_stacks.has_any() {
+        if !self.live_stacks.has_any() && !is_interrupted {
             return Some(Err(Incomplete::UnreadBefore));
         }
         let registers = unwindable(walk.registers)?;
         let bytes = (walk.bytes)();
         let copy = StackCopy { start: registers.stack_pointer(), bytes: &bytes };
         let &WalkedCopy { id, time, found, .. } = walk;
-        let sample = TruncatedSample { id, time, registers: &registers, copy, found };
+        let sample = TruncatedSample { id, time, registers: &registers, copy, found, is_interrupted };
         let exact = self.live_stacks.take_exact(id, (time, self.interval), copy.start);
         let completed = match exact {
             Some(live) => self.walk_exact(sample, &live, unwinder, processes),
+            None if is_interrupted => {
+                self.note_signal_stack(sample, unwinder, processes);
+                return None;
+            }
             None => self.walk_readings(sample, unwinder, processes),
         };
         match &completed {
             Ok(completed) => self.note_base(id.1, completed.outermost),
+            Err(_) if is_interrupted => self.note_signal_stack(sample, unwinder, processes),
             Err(Incomplete::Rootless) => self.invalidate_base(id.1),
             Err(_) => {}
         }
@@ -144,6 +150,24 @@ impl StackCompleter {
         let (process, modules, dumps) = processes.for_unwinding(pid, time);
         let space = process.code.address_space(modules, dumps).clone();
         LiveWalker { space, process, modules, unwinder, calls: &mut self.calls }.walk_exactly(sample, live)
+    }
+
+    /// Notes the signal stack at whose end a walk has ended, for the recorder. It then reads the interrupted stack
+    /// at later samples, too.
+    fn note_signal_stack(
+        &mut self,
+        TruncatedSample { id, time, registers, copy, .. }: TruncatedSample<'_>,
+        unwinder: &mut Unwinder,
+        processes: &mut ProcessState,
+    ) {
+        if self.feedback.has_signal_stack(id) {
+            return;
+        }
+        let (process, modules, dumps) = processes.for_unwinding(id.0, time);
+        unwinder.walk(process.code.address_space(modules, dumps), registers, &copy, &mut |_| {});
+        if let Some(stack) = unwinder.signal_stack() {
+            self.feedback.note_signal_stack(id, stack);
+        }
     }
 
     /// Walks on through all readings near a sample. Returns the stack that they agree on.

@@ -25,6 +25,8 @@ pub(crate) struct TruncatedSample<'a> {
     pub(crate) copy: StackCopy<'a>,
     /// How many frames were found in the copy.
     pub(crate) found: usize,
+    /// Whether the copy is of a signal stack, and the readings are of the interrupted stack, wherever it is.
+    pub(crate) is_interrupted: bool,
 }
 
 /// A cache of whether a frame's function is the one that the next outer frame calls.
@@ -78,6 +80,7 @@ impl LiveWalker<'_> {
     ) -> Result<CompletedStack, Incomplete> {
         let copy = sample.copy;
         let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
+        let end = if sample.is_interrupted { 0 } else { end };
         let memory = CopyThenLive {
             copy,
             end,

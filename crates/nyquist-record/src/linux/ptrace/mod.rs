@@ -6,6 +6,7 @@
 //! its stack.
 
 mod attaching;
+mod interrupted_stack;
 mod job_control;
 mod life;
 mod maps;

@@ -55,6 +55,7 @@ impl Ptrace {
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
         let waiting = Arc::default();
+        let signal_stacks = Arc::default();
         let paused = Arc::new(AtomicBool::new(options.starts_paused));
         let plan = TracePlan {
             target,
@@ -67,6 +68,7 @@ impl Ptrace {
             waiting: Arc::clone(&waiting),
             paused: Arc::clone(&paused),
             attaching: Arc::default(),
+            signal_stacks: Arc::clone(&signal_stacks),
             loses_privileges: context.loses_privileges.clone(),
         };
         let (go, begin) = channel();
@@ -78,6 +80,7 @@ impl Ptrace {
             tracer: Some(tracer),
             stop: StopHandle { counter: stop },
             paused,
+            signal_stacks,
             end: None,
         };
         let PtraceContext { instead_of_perf, loses_privileges } = context;

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
+use nyquist_convert::StackCopyFeedback;
+
 use super::outcome::Notice;
 use super::tracer::TracerResult;
 use crate::linux::pause::{PauseHandle, PausedBackend};
+use crate::linux::signal_stacks::SignalStacks;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pace::HoldSummary;
 use crate::{Chunk, ChunkSource};
@@ -22,6 +25,7 @@ pub struct PtraceRecording {
     pub(crate) stop: StopHandle,
     /// Whether nothing is sampled at present.
     pub(crate) paused: Arc<AtomicBool>,
+    pub(crate) signal_stacks: Arc<SignalStacks>,
     pub(crate) end: Option<TracerResult>,
 }
 
@@ -50,7 +54,11 @@ impl Iterator for PtraceRecording {
     }
 }
 
-impl ChunkSource for PtraceRecording {}
+impl ChunkSource for PtraceRecording {
+    fn apply_feedback(&self, feedback: &StackCopyFeedback) {
+        self.signal_stacks.apply(feedback);
+    }
+}
 
 impl PtraceRecording {
     /// A handle that ends the recording before the process ends.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
+use super::interrupted_stack::InterruptedStack;
 use super::maps::MapsReading;
 use super::tracee::{Activity, SampleStop, StopRequest, WaitState};
 use super::tracer::{TracedProcess, Tracer};
@@ -53,6 +54,8 @@ struct CopiedStop {
     len: usize,
     /// Whether the stack is larger than its copy.
     limited: bool,
+    /// The stack that a handler on another stack has interrupted, if it was read.
+    interrupted: Option<InterruptedStack>,
     /// The process's mappings, if they were read.
     seen: Option<MapsReading>,
     schedule: ScheduleStatistics,
@@ -219,7 +222,7 @@ impl Tracer {
         let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();
         let copied = self.copy_and_resume((pid, tid), requested, signal);
         let now = monotonic_ns();
-        let CopiedStop { registers, len, limited, seen, schedule } = copied;
+        let CopiedStop { registers, len, limited, interrupted, seen, schedule } = copied;
         let stack_pointer = registers.map_or(0, |registers| registers.stack_pointer());
         let at_most_ns = requested.held_at_most_ns(schedule, noticed, now);
         self.budget.spend(at_most_ns, now.saturating_sub(noticed));
@@ -247,6 +250,9 @@ impl Tracer {
         let event_registers = Box::new(registers.event_registers());
         let user = UserStack::Copied { registers: event_registers, stack: Bytes::new(), limited };
         let sample = sample((pid, tid), false, state, task.used_ns(), user);
+        if let Some(interrupted) = interrupted {
+            self.report_interrupted(((pid, tid), noticed), stack_pointer, interrupted);
+        }
         // It was mapped when the thread stopped: what is later found to have changed has changed since.
         self.out.push_sample(noticed, sample, len);
         match seen {
@@ -267,12 +273,14 @@ impl Tracer {
         let registers = TracedRegisters::read(tid).ok();
         let mut len = 0;
         let mut limited = false;
+        let mut interrupted = None;
         if let Some(registers) = registers {
             let pointer = registers.stack_pointer();
             let (window, rest) = self.window(pid, pointer, MAX_HELD_COPY_BYTES);
             let room = self.out.room().get_mut(..window).unwrap_or_default();
             len = ptrace::read_memory(tid, pointer, room);
             limited = len == window && rest;
+            interrupted = self.read_interrupted((pid, tid), pointer);
             if registers.interrupted_call().is_some() {
                 // It was running at the request, and has begun to wait just then.
                 self.repeat_call(tid, registers, signal, (requested.at, Some(requested.schedule)));
@@ -282,7 +290,8 @@ impl Tracer {
         // While it is stopped, the scheduler's count is exact.
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
-        CopiedStop { registers, len, limited, seen, schedule: schedule.unwrap_or(requested.schedule) }
+        let schedule = schedule.unwrap_or(requested.schedule);
+        CopiedStop { registers, len, limited, interrupted, seen, schedule }
     }
 
     /// Makes room for the next stack, so that no memory is allocated while a thread is stopped.
@@ -294,7 +303,7 @@ impl Tracer {
     }
 
     /// How much of a stack to copy, and whether there is more. The stack is between its pointer and its end.
-    fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
+    pub(super) fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
         let stack = self.processes.get(&pid).and_then(|process| process.maps.stack(pointer));
         thread_state::window(stack, pointer, most.min(self.most_copied))
     }

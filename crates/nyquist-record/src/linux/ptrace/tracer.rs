@@ -21,6 +21,7 @@ use super::tracee::{Tracee, Tracees};
 use crate::Chunk;
 use crate::chunk_builder::ChunkBuilder;
 use crate::linux::proc;
+use crate::linux::signal_stacks::SignalStacks;
 use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
@@ -59,6 +60,7 @@ pub(super) struct TracePlan {
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
     pub(super) attaching: Arc<Attaching>,
+    pub(super) signal_stacks: Arc<SignalStacks>,
     /// Whether nothing is to be sampled at present.
     pub(super) paused: Arc<AtomicBool>,
     /// The command's file, if it is known that the command loses its file's privileges.
@@ -104,6 +106,7 @@ pub(super) struct Tracer {
     pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
     pub(super) attaching: Arc<Attaching>,
+    pub(super) signal_stacks: Arc<SignalStacks>,
     pub(super) tasks: Tracees,
     pub(super) processes: HashMap<u32, TracedProcess>,
     pub(super) out: ChunkBuilder,
@@ -166,6 +169,7 @@ impl Tracer {
             wait_reasons: plan.wait_reasons,
             stop: plan.stop,
             attaching: plan.attaching,
+            signal_stacks: plan.signal_stacks,
             tasks: Tracees::default(),
             processes: HashMap::new(),
             out: ChunkBuilder::new(chunks, plan.waiting),

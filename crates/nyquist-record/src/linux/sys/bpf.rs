@@ -81,8 +81,8 @@ pub(crate) fn attach(event: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Resu
     super::check(unsafe { perf::ioctls::SET_BPF(event.as_raw_fd(), program.as_raw_fd() as u32) }).map(|_| ())
 }
 
-/// Sets the value of a key of 32 bits in a map with values of 64 bits.
-pub(crate) fn set(map: BorrowedFd<'_>, key: u32, value: u64) -> io::Result<()> {
+/// Sets the value of a key of 32 bits in a map with values of this many words.
+pub(crate) fn set<const WORDS: usize>(map: BorrowedFd<'_>, key: u32, value: [u64; WORDS]) -> io::Result<()> {
     let (key, value) = (&raw const key as u64, &raw const value as u64);
     // SAFETY: all maps that this module's callers make have such keys and values, which live until the call ends.
     unsafe { bpf(MAP_UPDATE_ELEM, &[map.as_raw_fd() as u64, key, value, 0, 0, 0, 0, 0]) }.map(|_| ())

@@ -36,6 +36,8 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 /// How much earlier than the copy its sample may say that it is. The kernel takes the time of the one before or after
 /// that of the other, and a hypervisor may pause the CPU between the two.
 const BEFORE_SAMPLE_NS: u64 = 500_000;
+/// The most that the kernel copies by itself, from the stack pointer on.
+const MAX_KERNEL_COPY: u64 = 64 << 10;
 /// How far beyond the outermost word that walks have read the end of a stack is.
 const BEYOND_BASE: u64 = 512;
 
@@ -44,6 +46,7 @@ const BEYOND_BASE: u64 = 512;
 pub(crate) struct StackProgram {
     ring: BpfRing,
     ends: OwnedFd,
+    signal_stacks: OwnedFd,
 }
 
 /// Takes the copies of a program out of its ring.
@@ -58,6 +61,7 @@ pub(super) struct KernelCopies {
 struct State {
     ring: BpfRing,
     ends: OwnedFd,
+    signal_stacks: OwnedFd,
     threads: HashMap<u32, CopiedThread>,
     pages: PageStore,
     /// What was taken out of the ring before it was asked for, and the size of its pages that have changed.
@@ -85,22 +89,25 @@ impl StackProgram {
         }
         let ring = BpfRing::new(RING_BYTES)?;
         let ends = bpf::create_map(MapKind::LruHash, 4, 8, MAX_ENDS)?;
-        let maps = ProgramMaps { ring: ring.as_fd(), ends: ends.as_fd() };
+        let signal_stacks = bpf::create_map(MapKind::LruHash, 4, 24, MAX_ENDS)?;
+        let maps =
+            ProgramMaps { ring: ring.as_fd(), ends: ends.as_fd(), signal_stacks: signal_stacks.as_fd() };
         let program = bpf::load(&assemble(maps, stack_bytes, RING_BYTES))?;
         for event in events {
             bpf::attach(event.as_fd(), program.as_fd())?;
         }
-        Ok(Self { ring, ends })
+        Ok(Self { ring, ends, signal_stacks })
     }
 }
 
 impl KernelCopies {
     /// Starts to take the copies that a program makes.
-    pub(super) fn start(StackProgram { ring, ends }: StackProgram) -> io::Result<Self> {
+    pub(super) fn start(StackProgram { ring, ends, signal_stacks }: StackProgram) -> io::Result<Self> {
         let stop = event_counter()?;
         let wake_ups = WakeUps::new(ring.as_fd(), stop.as_fd())?;
         let (threads, pages, waiting) = (HashMap::new(), PageStore::new(), Vec::new());
-        let state = State { ring, ends, threads, pages, waiting, waiting_bytes: 0, last_bytes: 0 };
+        let state =
+            State { ring, ends, signal_stacks, threads, pages, waiting, waiting_bytes: 0, last_bytes: 0 };
         let state = Arc::new(Mutex::new(state));
         let taker = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("nyquist-copies".into());
@@ -145,7 +152,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     /// Takes what is in the ring, as long as there is memory for it.
     fn take(&mut self) {
-        let Self { ring, ends, threads, pages, waiting, waiting_bytes, last_bytes } = self;
+        let Self { ring, ends, threads, pages, waiting, waiting_bytes, last_bytes, .. } = self;
         ring.take(|record| {
             if *waiting_bytes > MAX_WAITING_BYTES {
                 return false;
@@ -163,7 +170,7 @@ impl State {
                 *last_bytes = 0;
             }
             let thread = threads.entry(header.tid).or_default();
-            if thread.end.is_none() {
+            if thread.end.is_none() && !header.is_interrupted() {
                 thread.set_end(header.tid, header.end_of_memory(), ends);
             }
             let copied =
@@ -183,6 +190,11 @@ impl State {
 
     /// Tells the program where stacks end, and which are deep.
     fn apply_feedback(&mut self, feedback: &StackCopyFeedback) {
+        for ((_, tid), stack) in &feedback.signal_stacks {
+            // If that fails, the stacks stay truncated.
+            let stack = [stack.start, stack.end, stack.pointer_at].map(|address| address.0);
+            let _ = bpf::set(self.signal_stacks.as_fd(), tid.0, stack);
+        }
         for (tid, base) in &feedback.bases {
             let Some(thread) = self.threads.get_mut(&tid.0) else { continue };
             if let Some(base) = base {
@@ -206,7 +218,7 @@ impl CopiedThread {
     /// Tells the program where a stack ends. If that fails, the program guesses it.
     fn set_end(&mut self, tid: u32, end: u64, ends: &OwnedFd) {
         self.end = Some(end);
-        let _ = bpf::set(ends.as_fd(), tid, end);
+        let _ = bpf::set(ends.as_fd(), tid, [end]);
     }
 }
 
@@ -226,6 +238,12 @@ impl Header {
             bytes.as_chunks::<8>().0.get(at).map_or(0, |word| u64::from_ne_bytes(*word))
         });
         Self { time, pid: (id >> 32) as u32, tid: id as u32, stack_pointer, start, len }
+    }
+
+    /// Whether the copy is of another stack, which a signal handler has interrupted. Otherwise it begins where the
+    /// kernel's own copy ends.
+    fn is_interrupted(&self) -> bool {
+        self.start.wrapping_sub(self.stack_pointer) > MAX_KERNEL_COPY
     }
 
     /// The end of the memory that the stack is in, if that is not too far away to be the end of the stack.

@@ -19,6 +19,9 @@ pub(super) struct ProgramMaps<'a> {
     pub(super) ring: BorrowedFd<'a>,
     /// The ends of the stacks of threads; [`NOTHING`] for a thread of which nothing is to be copied.
     pub(super) ends: BorrowedFd<'a>,
+    /// The signal stacks of threads: the first address, the one behind the last, and where the interrupted code's
+    /// stack pointer is saved.
+    pub(super) signal_stacks: BorrowedFd<'a>,
 }
 
 /// The bytes before a copy: the time, the thread and its process, the stack pointer, the first address, and the length.
@@ -31,6 +34,8 @@ pub(super) const FAR: u64 = 1 << 62;
 pub(super) const MAX_COPY: i32 = 2 << 20;
 /// The most that is copied of a stack whose end is not known, because other memory may follow it.
 const MAX_COPY_WITHOUT_END: i32 = 256 << 10;
+/// The most that is copied of a stack that a signal handler on another stack has interrupted.
+const MAX_INTERRUPTED: i32 = 64 << 10;
 /// If the end of a stack is not known, no more is reserved than up to the first of these distances at which nothing can
 /// be read, each with the place in the program that follows it.
 const SIZES: [(i32, &str); 3] =
@@ -80,7 +85,7 @@ const WAKE_READER: i32 = 2;
 /// The program, for events whose samples have stack copies of this size. The ring has `ring_bytes`.
 pub(super) fn assemble(maps: ProgramMaps<'_>, stack_bytes: u32, ring_bytes: u32) -> Vec<Instruction> {
     let mut code = Assembler::default();
-    find_stack(&mut code, stack_bytes);
+    find_stack(&mut code, maps.signal_stacks, stack_bytes);
     find_size(&mut code, maps.ends);
     reserve(&mut code, maps.ring);
     copy(&mut code);
@@ -101,17 +106,45 @@ fn local(code: &mut Assembler, to: Register, at: i32) {
 
 /// Finds the stack pointer of the interrupted program. Ends if nothing lies beyond the kernel's copy, which nearly all
 /// stacks are shorter than.
-fn find_stack(code: &mut Assembler, stack_bytes: u32) {
+fn find_stack(code: &mut Assembler, signal_stacks: BorrowedFd<'_>, stack_bytes: u32) {
     code.call(CURRENT_TASK);
     code.compute(Set, R1, Of(R0));
     code.call(TASK_REGISTERS);
     code.load(STACK_POINTER, (R0, arch::perf::STACK_POINTER_IN_KERNEL));
     // A thread of the kernel.
     code.jump_if((STACK_POINTER, Equal, Constant(0)), "end");
+    find_interrupted(code, signal_stacks);
     code.compute(Set, START, Of(STACK_POINTER));
     code.compute(Add, START, Constant(stack_bytes.saturating_sub(SHORTENED_BY) as i32));
     probe(code, 0);
     code.jump_if((R0, NotEqual, Constant(0)), "end");
+}
+
+/// If the thread handles a signal on a stack of its own, what is copied is the stack that it has interrupted.
+fn find_interrupted(code: &mut Assembler, signal_stacks: BorrowedFd<'_>) {
+    code.call(PROCESS_AND_THREAD);
+    code.store((FRAME, THREAD_AT as i16), R0);
+    code.load_map(R1, signal_stacks);
+    // The thread is in the lower half.
+    local(code, R2, THREAD_AT);
+    code.call(MAP_LOOKUP);
+    code.jump_if((R0, Equal, Constant(0)), "usual stack");
+    code.load(R1, (R0, 0));
+    code.jump_if((R1, Greater, Of(STACK_POINTER)), "usual stack");
+    code.load(R1, (R0, 8));
+    code.jump_if((R1, AtMost, Of(STACK_POINTER)), "usual stack");
+    code.load(R3, (R0, 16));
+    local(code, R1, WORD_AT);
+    code.compute(Set, R2, Constant(8));
+    code.call(READ_USER);
+    code.jump_if((R0, NotEqual, Constant(0)), "end");
+    code.load(START, (FRAME, WORD_AT as i16));
+    code.compute(Set, SIZE, Of(START));
+    code.compute(Add, SIZE, Constant(MAX_INTERRUPTED));
+    code.compute(Set, R1, Constant(LEAVE_READER));
+    code.store((FRAME, WAKE_AT as i16), R1);
+    code.jump("no end");
+    code.place("usual stack");
 }
 
 /// Reads a word at a distance from the first address to copy.
@@ -125,14 +158,11 @@ fn probe(code: &mut Assembler, distance: i32) {
 
 /// Determines how much is to be copied, in whole pages.
 fn find_size(code: &mut Assembler, ends: BorrowedFd<'_>) {
-    code.call(PROCESS_AND_THREAD);
-    code.store((FRAME, THREAD_AT as i16), R0);
     code.compute(Set, SIZE, Of(START));
     code.compute(Add, SIZE, Constant(MAX_COPY_WITHOUT_END));
     code.compute(Set, R1, Constant(WAKE_READER));
     code.store((FRAME, WAKE_AT as i16), R1);
     code.load_map(R1, ends);
-    // The thread is in the lower half.
     local(code, R2, THREAD_AT);
     code.call(MAP_LOOKUP);
     code.jump_if((R0, Equal, Constant(0)), "no end");
@@ -301,13 +331,15 @@ mod tests {
         }
         let mut ring = BpfRing::new(1 << 20).unwrap();
         let ends = bpf::create_map(MapKind::LruHash, 4, 8, 16).unwrap();
+        let signal_stacks = bpf::create_map(MapKind::LruHash, 4, 24, 16).unwrap();
         for stack_bytes in [1024, 32 << 10, 65_528] {
-            let maps = ProgramMaps { ring: ring.as_fd(), ends: ends.as_fd() };
+            let maps =
+                ProgramMaps { ring: ring.as_fd(), ends: ends.as_fd(), signal_stacks: signal_stacks.as_fd() };
             bpf::load(&assemble(maps, stack_bytes, 1 << 20)).unwrap();
         }
         ring.take(|_| panic!("nothing was written"));
         for end in [NOTHING, FAR] {
-            bpf::set(ends.as_fd(), 7, end).unwrap();
+            bpf::set(ends.as_fd(), 7, [end]).unwrap();
         }
         bpf::remove(ends.as_fd(), 7).unwrap();
         assert!(bpf::remove(ends.as_fd(), 7).is_err(), "it is gone");
