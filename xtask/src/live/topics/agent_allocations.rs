@@ -79,7 +79,11 @@ fn windows(test: &Context<'_>) -> Verdict {
     expect(!held.is_empty() && end < last, format_args!("what is held: {held:?}, {stays:?}"))?;
     let between = held.iter().skip(1).filter(|(start, _)| *start != end);
     expect(between.into_iter().all(|(_, sum)| *sum == 2_000_000), format_args!("what is held: {held:?}"))?;
-    expect_eq("windows with temporary blocks at their ends", of("inuse_space", "temps")?.len(), 0)
+    // One block of 300 bytes is there at a time. So a window that ends between the first and the last can have it.
+    let (allocated, left) = (of("alloc_space", "temps")?, of("inuse_space", "temps")?);
+    let (_, earlier) = allocated.split_last().unwrap_or((&(0, 0), &[]));
+    let is_known = |(start, sum): &(u64, u64)| *sum == 300 && earlier.iter().any(|(at, _)| at == start);
+    expect(left.iter().all(is_known), format_args!("temporary blocks: {left:?}, allocated: {allocated:?}"))
 }
 
 fn sampled(test: &Context<'_>) -> Verdict {
