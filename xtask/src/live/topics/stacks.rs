@@ -62,7 +62,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_very_deep_recursion_is_whole_or_says_why", |test| recursion(test, "recursion", 4000))
         .in_pairs(SHARES),
     Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer).in_pairs(SHARES),
-    Test::new("a_handler_on_its_own_stack_is_whole_or_says_it", |test| own_stack(test, "signal_stack"))
+    Test::new("a_handlers_own_stack_is_whole_or_says_so", |test| own_stack(test, "signal_stack"))
         .in_pairs(SHARES),
     Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine", &[], IN_COROUTINE))
         .in_pairs(SHARES),
