@@ -125,6 +125,7 @@ fn records_allocations(_: &Path) -> Result<bool> {
 /// Checks a program that uses a package, with the oldest compiler that the package names, and that compiler's cargo.
 fn checks_with_oldest(folder: &Path, name: &str) -> Result<bool> {
     let package = unpacked(folder, name)?;
+    let path = package.display().to_string();
     let oldest = oldest_compiler(&fs::read_to_string(package.join("Cargo.toml"))?)
         .with_context(|| format!("{name} names no compiler"))?;
     if !has_compiler(&oldest) {
@@ -133,7 +134,7 @@ fn checks_with_oldest(folder: &Path, name: &str) -> Result<bool> {
     }
     let program = folder.join(format!("program-of-{name}"));
     fs::create_dir_all(&program)?;
-    fs::write(program.join("Cargo.toml"), format!("{PROGRAM}{name} = {{ path = {package:?} }}\n"))?;
+    fs::write(program.join("Cargo.toml"), format!("{PROGRAM}{name} = {{ path = {path:?} }}\n"))?;
     fs::write(program.join("lib.rs"), format!("pub use {};\n", name.replace('-', "_")))?;
     let mut check = with_compiler(&oldest);
     check.args(["cargo", "check", "--quiet", "--manifest-path"]).arg(program.join("Cargo.toml"));
