@@ -25,8 +25,8 @@ pub use sys::Recorded;
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libnyquist_alloc.so"));
 
 /// The same library, which also has C++'s operators `new` and `delete`: for programs whose allocator brings its own,
-/// which do not call `malloc`. Other programs get the plain one, because their operators may be in libraries that are loaded
-/// while they run.
+/// which do not call `malloc`. Other programs get the plain one, because their operators may be in libraries that are
+/// loaded while they run.
 #[cfg(feature = "library")]
 pub const LIBRARY_WITH_OPERATORS: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/libnyquist_alloc_operators.so"));

@@ -1,8 +1,8 @@
 //! C++'s operators `new` and `delete`, for programs whose allocator has its own: jemalloc, tcmalloc, mimalloc.
 //!
 //! Each calls the next operator of its name, and passes on its exceptions: the frame between has unwind information,
-//! and nothing to clean up. An allocation counts here if the thread's count of allocations has not changed meanwhile. So
-//! operators that call `malloc` count once.
+//! and nothing to clean up. An allocation counts here if the thread's count of allocations has not changed meanwhile.
+//! So operators that call `malloc` count once.
 
 use super::arch::Caller;
 use super::bootstrap;
