@@ -43,6 +43,24 @@ pub(super) struct ProcessOrigin {
     name: Option<ContainerName>,
     /// The service that it claims to be.
     claim: Option<String>,
+    /// Whether its environment could be read. That of a process that is ending cannot.
+    has_environment: bool,
+}
+
+impl ProcessOrigin {
+    /// What is known now of a process of which something was known. One that ends as soon as it has become another
+    /// program has claimed before what it claims.
+    fn after(self, before: Option<&Self>) -> Self {
+        let is_same = |before: &&Self| {
+            (&before.unit, &before.container, &before.pod) == (&self.unit, &self.container, &self.pod)
+        };
+        match before.filter(is_same) {
+            Some(before) if !self.has_environment => {
+                Self { claim: before.claim.clone(), has_environment: before.has_environment, ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 /// Reads where processes come from.
@@ -64,6 +82,7 @@ impl Origins {
                 let Some(mut origin) = origin_of(pid) else { continue };
                 origin.name = origin.container.as_deref().and_then(|id| containers.get(id)).cloned();
                 let mut known = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let origin = origin.after(known.get(&pid));
                 if known.len() >= MAX_KNOWN {
                     known.clear();
                 }
@@ -113,7 +132,7 @@ impl Labelling {
     }
 
     fn labels_of(&mut self, program: &str, origin: ProcessOrigin) -> ProcessLabels {
-        let ProcessOrigin { unit, container, pod, name, claim } = origin;
+        let ProcessOrigin { unit, container, pod, name, claim, .. } = origin;
         // What processes claim takes no more than half of the services, so that the others keep theirs.
         let claim = claim.filter(|claim| {
             self.services.contains(claim) || self.services.len() < self.max_services.div_ceil(2)
@@ -160,7 +179,10 @@ fn origin_of(pid: u32) -> Option<ProcessOrigin> {
         origin.pod = origin.pod.or(found.pod);
     }
     let environment = delegates::targets().process_file(Pid(pid), None, ProcessFile::Environment);
-    origin.claim = environment.ok().and_then(|environment| claimed_service(&environment));
+    if let Some(environment) = environment.ok().filter(|environment| !environment.is_empty()) {
+        origin.has_environment = true;
+        origin.claim = claimed_service(&environment);
+    }
     Some(origin)
 }
 
@@ -263,6 +285,23 @@ mod tests {
         {
             assert_eq!(claimed_service(environment), None);
         }
+    }
+
+    /// The environment of a process that is ending cannot be read.
+    #[test]
+    fn a_process_that_ends_keeps_its_claim() {
+        let unit = |name: &str| ProcessOrigin { unit: Some(name.into()), ..ProcessOrigin::default() };
+        let read = |name: &str, claim: Option<&str>| ProcessOrigin {
+            claim: claim.map(str::to_owned),
+            has_environment: true,
+            ..unit(name)
+        };
+        let shop = read("a.service", Some("shop"));
+        assert_eq!(unit("a.service").after(Some(&shop)), shop);
+        // It is another process, or has another environment.
+        assert_eq!(unit("b.service").after(Some(&shop)), unit("b.service"));
+        assert_eq!(read("a.service", None).after(Some(&shop)), read("a.service", None));
+        assert_eq!(unit("a.service").after(None), unit("a.service"));
     }
 
     #[test]

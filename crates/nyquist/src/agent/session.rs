@@ -121,6 +121,10 @@ impl Session {
         (child, allocations): (Option<SuspendedChild>, Option<AllocationReader>),
         (origins, ended): (Origins, (Sender<M>, M)),
     ) -> Result<(Self, Option<RunningChild>), Failure> {
+        if let Some(child) = &child {
+            // It may be over before it is sampled.
+            origins.notice(child.pid().0);
+        }
         let loses_privileges = child.as_ref().and_then(SuspendedChild::loses_privileges);
         let options = options(args, rate)?;
         let backend = Backend::open(BackendChoice::Auto, target, &options, loses_privileges);

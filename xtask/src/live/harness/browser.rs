@@ -22,8 +22,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The possible names of the program.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// The name of the browser's program. Skips the test if there is none.
+/// The name of the browser's program, which is installed where the tests install what they need. Skips the test if
+/// there is none.
 pub(crate) fn program() -> Result<&'static str, Stop> {
+    crate::packages::install_browser();
     match PROGRAMS.into_iter().find(|program| Command::new(program).arg("--version").output().is_ok()) {
         Some(program) => Ok(program),
         None => skip("there is no chromium, in which pages are looked at"),

@@ -70,7 +70,7 @@ fn recipes(test: &Context<'_>) -> Verdict {
     make_tables(test)?;
     let hottest = recipe(test, "hottest.sql")?;
     expect_eq("the hottest function", hottest[0]["function"].as_str(), Some("alpha"))?;
-    expect_eq("its hosts", hottest[0]["hosts"].as_u64(), Some(3))?;
+    expect_eq("the hosts of the hottest function", hottest[0]["hosts"].as_u64(), Some(3))?;
     let alpha = hottest[0]["percent"].as_f64().unwrap_or_default();
     // The functions that differ most come first. Which these are is chance here.
     let sql = fs::read_to_string(crate::paths::root().join("docs/fleet/versions.sql"))?;

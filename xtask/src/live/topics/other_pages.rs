@@ -6,7 +6,6 @@ use super::expect::{Stop, Verdict, expect, expect_eq};
 use super::invocation::Running;
 use super::server::{link_of, parts_of};
 use super::test::Test;
-use crate::packages;
 
 pub(super) const TESTS: &[Test] = &[Test::new("a_rebound_name_gets_nothing", rebound)];
 
@@ -25,7 +24,6 @@ fn serve<'a>(test: &'a Context<'a>) -> Result<(Running<'a>, u16, String), Stop> 
 }
 
 fn browser<'a>(test: &'a Context<'a>) -> Result<Page, Stop> {
-    packages::install_browser();
     browser::program()?;
     Page::start(test, &[&format!("--host-resolver-rules=MAP {NAME} 127.0.0.1")])
 }

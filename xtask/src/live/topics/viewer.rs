@@ -17,7 +17,6 @@ use super::npm::{self, Package};
 use super::query;
 use super::server::{link_of, parts_of};
 use super::test::Test;
-use crate::packages;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_page_loads_nothing_of_others", page),
@@ -174,7 +173,6 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
 
 /// Runs a scenario with served profiles. `expected` contains the facts that the scenario checks.
 fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
-    packages::install_browser();
     browser::program()?;
     let served = ViewerServer::start(test, profiles)?;
     look_at(test, &served.url(), scenario, expected)?;
@@ -183,7 +181,6 @@ fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Val
 
 /// Runs a scenario in a browser.
 fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> Verdict {
-    packages::install_browser();
     let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT, AXE])?);
     let script = crate_folder().join("tests/browser.mjs");
     let call = test.program("node").path(&script).args(&[scenario, url, &expected.to_string()]);

@@ -122,6 +122,7 @@ impl AllocationFiles {
             past.lost_allocations = past.lost_allocations.saturating_add(file.lost_allocations);
             past.lost_frees = past.lost_frees.saturating_add(file.lost_frees);
             past.unreadable = past.unreadable.saturating_add(file.unreadable());
+            past.without_operators += u64::from(file.operators_not_seen);
             self.over.push(file.name.clone());
         }
     }
@@ -166,7 +167,8 @@ impl AllocationFiles {
             unreadable: sum(AllocationFile::unreadable)
                 .saturating_add(self.past.unreadable + self.refused + left_out),
             without_space: self.empty,
-            without_operators: sum(|file| u64::from(file.operators_not_seen)),
+            without_operators: sum(|file| u64::from(file.operators_not_seen))
+                .saturating_add(self.past.without_operators),
         }
     }
 }
@@ -205,7 +207,7 @@ impl FolderReader for AllocationFiles {
 mod tests {
     use super::super::file::tests::made;
     use super::*;
-    use nyquist_alloc::protocol::{RING, RING_START, TABLE, header};
+    use nyquist_alloc::protocol::{RING, RING_START, TABLE, flag, header};
     use nyquist_convert::event::EventKind;
     use std::os::unix::fs::FileExt as _;
     use std::process::Command;
@@ -231,6 +233,7 @@ mod tests {
             let file = made(0);
             file.write_all_at(&u64::from(pid).to_le_bytes(), header::PID as u64).unwrap();
             file.write_all_at(&0x3000_u64.to_le_bytes(), TABLE as u64).unwrap();
+            file.write_all_at(&flag::OPERATORS_NOT_SEEN.to_le_bytes(), header::FLAGS as u64).unwrap();
             // It loses a free after it was read for the last time.
             let other = file.try_clone().unwrap();
             assert_eq!(files.take(file, name.as_ref()), RingState::Settled);
@@ -243,7 +246,7 @@ mod tests {
         assert!(matches!(&events[..], [Event { kind: EventKind::HeapContents(_), .. }]), "{events:?}");
         assert_eq!(
             files.finish(&mut events),
-            AllocationSummary { processes: 2, lost_frees: 14, ..files.past }
+            AllocationSummary { processes: 2, lost_frees: 14, without_operators: 2, ..files.past }
         );
         assert!(files.over().is_empty());
         // Heaps have numbers of their own.
